@@ -1,0 +1,252 @@
+"""Integer index expressions in polynomial normal form.
+
+A `Poly` is a sum of integer coefficients times monomials of atoms. An atom is a `Var` (a loop or block iteration variable that
+knows its own extent), a `Knob` (a tunable integer, at least 1) or a `Fn` (an opaque floor division, ceiling division, minimum or
+maximum). Every atom is at least 0; proofs of sign rely on it, and the constructors in `simplify` keep it so.
+
+The form is normal: equal polynomials have equal terms, products of tile factors cancel, and the extent `(a-1)*b + (b-1) + 1`
+is `a*b` without a rewriting system.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+FnOp = Literal["floordiv", "ceildiv", "min", "max"]
+Monomial = tuple["Atom", ...]
+
+_serial = itertools.count()
+
+
+class Atom:
+    """What a monomial is made of; ordered by `key`, so that a product has one spelling."""
+
+    __slots__ = ("_hash", "key")
+
+    key: tuple[object, ...]
+    _hash: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Atom) and self.key == other.key)
+
+    def __lt__(self, other: Atom) -> bool:
+        return self.key < other.key
+
+
+class Var(Atom):
+    """A loop or iteration variable: `0 <= var < extent`. Compared by identity; the name is for printing."""
+
+    __slots__ = ("extent", "name")
+
+    def __init__(self, name: str, extent: IntoPoly) -> None:
+        self.name = name
+        self.extent: Poly = poly(extent)
+        number = next(_serial)
+        self.key = (0, number)
+        self._hash = hash(("var", number))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Knob(Atom):
+    """A tunable integer with a finite domain of positive values, in ascending order."""
+
+    __slots__ = ("domain", "name")
+
+    def __init__(self, name: str, domain: Iterable[int]) -> None:
+        self.name = name
+        self.domain: tuple[int, ...] = tuple(sorted(set(domain)))
+        if not self.domain or self.domain[0] < 1:
+            raise ValueError(f"knob {name!r}: the domain must hold positive integers, got {self.domain}")
+        number = next(_serial)
+        self.key = (0, number)
+        self._hash = hash(("knob", number))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Fn(Atom):
+    """An opaque, non-negative function of two polynomials. Made by `simplify` only."""
+
+    __slots__ = ("a", "b", "op", "vars")
+
+    def __init__(self, op: FnOp, a: Poly, b: Poly) -> None:
+        self.op: FnOp = op
+        self.a = a
+        self.b = b
+        self.vars: frozenset[Var] = a.vars() | b.vars()
+        self.key = (1, op, a.key, b.key)
+        self._hash = hash(self.key)
+
+    def __repr__(self) -> str:
+        if self.op == "floordiv":
+            return f"({self.a!r}) // {_factor(self.b)}"
+        return f"{self.op}({self.a!r}, {self.b!r})"
+
+
+class Poly:
+    """An immutable polynomial with integer coefficients over atoms."""
+
+    __slots__ = ("_hash", "_key", "terms")
+
+    def __init__(self, terms: dict[Monomial, int]) -> None:
+        self.terms = terms
+        self._key: tuple[object, ...] | None = None
+        self._hash: int | None = None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """An ordering key, stable within one process."""
+        if self._key is None:
+            self._key = tuple(sorted((tuple(a.key for a in m), c) for m, c in self.terms.items()))
+        return self._key
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Poly):
+            return self.terms == other.terms
+        return isinstance(other, int | Atom) and self.terms == poly(other).terms
+
+    @property
+    def const(self) -> int | None:
+        """The integer, or None when the polynomial is not a constant."""
+        terms = self.terms
+        if not terms:
+            return 0
+        return terms.get(()) if len(terms) == 1 else None
+
+    @property
+    def atom(self) -> Atom | None:
+        """The atom, when the polynomial is just one atom."""
+        if len(self.terms) == 1:
+            ((monomial, coefficient),) = self.terms.items()
+            if coefficient == 1 and len(monomial) == 1:
+                return monomial[0]
+        return None
+
+    def __add__(self, other: IntoPoly) -> Poly:
+        right = poly(other)
+        if not right.terms:
+            return self
+        if not self.terms:
+            return right
+        out = dict(self.terms)
+        for m, c in right.terms.items():
+            total = out.get(m, 0) + c
+            if total:
+                out[m] = total
+            else:
+                del out[m]
+        return Poly(out)
+
+    def __mul__(self, other: IntoPoly) -> Poly:
+        right = poly(other)
+        c = right.const
+        if c is not None:
+            return self if c == 1 else Poly({m: a * c for m, a in self.terms.items()} if c else {})
+        out: dict[Monomial, int] = {}
+        for m, a in self.terms.items():
+            for n, b in right.terms.items():
+                k = tuple(sorted(m + n)) if m and n else m + n
+                total = out.get(k, 0) + a * b
+                if total:
+                    out[k] = total
+                else:
+                    out.pop(k, None)
+        return Poly(out)
+
+    def __neg__(self) -> Poly:
+        return self * -1
+
+    def __sub__(self, other: IntoPoly) -> Poly:
+        return self + -poly(other)
+
+    def __rsub__(self, other: IntoPoly) -> Poly:
+        return poly(other) - self
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def atoms(self) -> set[Atom]:
+        """The atoms of the monomials; what stands inside a `Fn` is not entered."""
+        return {a for m in self.terms for a in m}
+
+    def vars(self) -> frozenset[Var]:
+        """Every variable inside, also under a `Fn`."""
+        found: set[Var] = set()
+        for a in self.atoms():
+            if type(a) is Var:
+                found.add(a)
+            elif type(a) is Fn:
+                found |= a.vars
+        return frozenset(found)
+
+    def knobs(self) -> frozenset[Knob]:
+        """Every knob inside, also under a `Fn` (not in the extents of variables)."""
+        found: set[Knob] = set()
+        for a in self.atoms():
+            if type(a) is Knob:
+                found.add(a)
+            elif type(a) is Fn:
+                found |= a.a.knobs() | a.b.knobs()
+        return frozenset(found)
+
+    def coefficient(self, atom: Atom) -> int:
+        """The coefficient of the monomial that is just `atom`."""
+        return self.terms.get((atom,), 0)
+
+    def __repr__(self) -> str:
+        if not self.terms:
+            return "0"
+        text = ""
+        for m, c in sorted(self.terms.items(), key=lambda t: (not t[0], t[1] < 0)):
+            sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
+            names = " * ".join(_spell(a, len(m) > 1 or abs(c) != 1) for a in m)
+            size = str(abs(c)) if not m else ""
+            times = "" if not m or abs(c) == 1 else f" * {abs(c)}"
+            text += f"{sign}{size}{names}{times}"
+        return text
+
+
+IntoPoly = Poly | Atom | int
+
+
+def _spell(a: Atom, in_product: bool) -> str:
+    return f"({a!r})" if in_product and type(a) is Fn and a.op == "floordiv" else repr(a)
+
+
+def _factor(p: Poly) -> str:
+    return repr(p) if len(p.terms) <= 1 and not any(len(m) > 1 for m in p.terms) else f"({p!r})"
+
+
+def poly(x: IntoPoly) -> Poly:
+    """`x` as a polynomial."""
+    if type(x) is Poly:
+        return x
+    if isinstance(x, Atom):
+        return Poly({(x,): 1})
+    if isinstance(x, Poly):
+        return x
+    return Poly({(): int(x)} if x else {})
+
+
+def product(factors: Iterable[IntoPoly]) -> Poly:
+    """The product of all factors; 1 for none."""
+    out = poly(1)
+    for f in factors:
+        out = out * f
+    return out
+
+
+Substitution = Mapping[Atom, Poly]

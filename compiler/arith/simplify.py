@@ -1,0 +1,215 @@
+"""Division, minimum, bounds and substitution of polynomials, each keeping the normal form.
+
+Sources of the identities: ceil(ceil(a/b)/c) = ceil(a/(b*c)) for positive integers; floor((q*b + r)/b) = q + floor(r/b).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Var, poly
+
+
+class NotProvable(ValueError):
+    """A sign that a construction needs could not be proved."""
+
+
+def _divide_terms(a: Poly, b: Poly) -> tuple[Poly, Poly]:
+    """(q, r) with a == q*b + r, where q takes every term that the monomial b divides."""
+    if len(b.terms) != 1:
+        return (poly(1), poly(0)) if a == b else (poly(0), a)
+    ((b_monomial, b_coefficient),) = b.terms.items()
+    q: dict[Monomial, int] = {}
+    r: dict[Monomial, int] = {}
+    for m, c in a.terms.items():
+        rest = list(m)
+        try:
+            for x in b_monomial:
+                rest.remove(x)
+        except ValueError:
+            r[m] = c
+            continue
+        whole, part = divmod(c, b_coefficient)
+        if whole:
+            q[tuple(rest)] = q.get(tuple(rest), 0) + whole
+        if part:
+            r[m] = r.get(m, 0) + part
+    return Poly(q), Poly(r)
+
+
+def floor_div(a: IntoPoly, b: IntoPoly) -> Poly:
+    """floor(a / b) for b >= 1, any sign of a. NotProvable when a may be negative without a known bound."""
+    a, b = poly(a), poly(b)
+    if b.const == 1:
+        return a
+    if a.const is not None and b.const is not None:
+        return poly(a.const // b.const)
+    q, r = _divide_terms(a, b)
+    low = lower(r)
+    if not r.terms:
+        return q
+    if proven_negative(-low - 1):
+        return q if proven_negative(r - b) else q + poly(Fn("floordiv", r, b))
+    if low.const is None or b.const is None:
+        raise NotProvable(f"cannot prove that {r!r} is not negative in a floor division by {b!r}")
+    shift = -(low.const // b.const)
+    return q - shift + floor_div(r + b * shift, b)
+
+
+def floor_mod(a: IntoPoly, b: IntoPoly) -> Poly:
+    """a - b * floor(a / b)."""
+    return poly(a) - floor_div(a, b) * b
+
+
+def ceil_div(a: IntoPoly, b: IntoPoly) -> Poly:
+    """ceil(a / b) for a >= 0 and b >= 1."""
+    a, b = poly(a), poly(b)
+    if b.const == 1:
+        return a
+    if a.const is not None and b.const is not None:
+        return poly(-(-a.const // b.const))
+    q, r = _divide_terms(a, b)
+    if not r.terms:
+        return q
+    if not q.terms and isinstance(inner := r.atom, Fn) and inner.op == "ceildiv":
+        return ceil_div(inner.a, inner.b * b)
+    if any(c < 0 for c in r.terms.values()):
+        q, r = poly(0), a
+    return q + poly(Fn("ceildiv", r, b))
+
+
+def minimum(a: IntoPoly, b: IntoPoly) -> Poly:
+    """min(a, b); both must be at least 0 where neither is proved the smaller one."""
+    a, b = poly(a), poly(b)
+    d = a - b
+    if d.const is not None:
+        return a if d.const <= 0 else b
+    if proven_negative(d - 1):
+        return a
+    if proven_negative(-d - 1):
+        return b
+    if not (proven_negative(-lower(a) - 1) and proven_negative(-lower(b) - 1)):
+        raise NotProvable(f"cannot prove that min({a!r}, {b!r}) is not negative")
+    return poly(Fn("min", a, b))
+
+
+def maximum(a: IntoPoly, b: IntoPoly) -> Poly:
+    """max(a, b); one of them must be proved at least 0 where neither is proved the larger one."""
+    a, b = poly(a), poly(b)
+    d = a - b
+    if d.const is not None:
+        return a if d.const >= 0 else b
+    if proven_negative(-d - 1):
+        return a
+    if proven_negative(d - 1):
+        return b
+    if not (proven_negative(-lower(a) - 1) or proven_negative(-lower(b) - 1)):
+        raise NotProvable(f"cannot prove that max({a!r}, {b!r}) is not negative")
+    return poly(Fn("max", a, b))
+
+
+def _bound(p: Poly, up: bool) -> Poly:
+    out = poly(0)
+    for m, c in p.terms.items():
+        term = poly(c)
+        for a in m:
+            high = (c > 0) == up
+            if type(a) is Var:
+                term = term * (a.extent - 1 if high else 0)
+            elif type(a) is Fn and a.vars:
+                term = term * _fn_bound(a, high)
+            else:
+                term = term * poly(a)
+        out = out + term
+    return out
+
+
+def _fn_bound(a: Fn, high: bool) -> Poly:
+    x, y = _bound(a.a, high), _bound(a.b, high)
+    if a.op == "floordiv":
+        return floor_div(x, _bound(a.b, not high))
+    if a.op == "ceildiv":
+        return ceil_div(x, _bound(a.b, not high))
+    return minimum(x, y) if a.op == "min" else maximum(x, y)
+
+
+def upper(p: IntoPoly) -> Poly:
+    """The largest value over the ranges of the variables, as a polynomial over knobs (exact for affine p)."""
+    p = poly(p)
+    return _bound(p, True) if p.vars() else p
+
+
+def lower(p: IntoPoly) -> Poly:
+    """The smallest value over the ranges of the variables, as a polynomial over knobs (exact for affine p)."""
+    p = poly(p)
+    return _bound(p, False) if p.vars() else p
+
+
+def proven_negative(p: IntoPoly) -> bool:
+    """Whether p < 0 whatever the variables (in range) and the knobs (at least 1) are."""
+    u = upper(p)
+    if u.const is not None:
+        return u.const < 0
+    # Products of a positive and a negative knob term cannot be compared here; and a Fn may be 0, so that one
+    # term that is surely below 0 must stand in the sum.
+    if any(c > 0 for c in u.terms.values()):
+        return _slack_negative(u)
+    return any(all(type(a) is Knob for a in m) for m in u.terms)
+
+
+def _slack_negative(u: Poly) -> bool:
+    """Knobs are at least 1: replacing each knob by 1 + slack may turn the signs (k - 2*k*f + 1 is negative)."""
+    if any(type(a) is not Knob for m in u.terms for a in m):
+        return False
+    slack: dict[Atom, Poly] = {a: poly(a) + 1 for m in u.terms for a in m}
+    shifted = substitute(u, slack)
+    return shifted.terms.get((), 0) < 0 and all(c < 0 for c in shifted.terms.values())
+
+
+def substitute(p: Poly, values: Mapping[Atom, Poly]) -> Poly:
+    """`p` with atoms replaced by polynomials, also inside a `Fn`."""
+    kept: dict[Monomial, int] = {}
+    out: Poly | None = None
+    for m, c in p.terms.items():
+        if not any(a in values or type(a) is Fn for a in m):
+            kept[m] = c
+            continue
+        term = poly(c)
+        for a in m:
+            if a in values:
+                term = term * values[a]
+            elif type(a) is Fn:
+                term = term * _substitute_fn(a, values)
+            else:
+                term = term * poly(a)
+        out = term if out is None else out + term
+    if out is None:
+        return p
+    return out + Poly(kept) if kept else out
+
+
+def _substitute_fn(f: Fn, values: Mapping[Atom, Poly]) -> Poly:
+    x, y = substitute(f.a, values), substitute(f.b, values)
+    if x is f.a and y is f.b:
+        return poly(f)
+    if f.op == "floordiv":
+        return floor_div(x, y)
+    if f.op == "ceildiv":
+        return ceil_div(x, y)
+    return minimum(x, y) if f.op == "min" else maximum(x, y)
+
+
+def evaluate(p: Poly, values: Mapping[Atom, int]) -> int:
+    """The integer that `p` is when every variable and knob has a value."""
+    total = 0
+    for m, c in p.terms.items():
+        for a in m:
+            if type(a) is Fn:
+                x, y = evaluate(a.a, values), evaluate(a.b, values)
+                c *= {"floordiv": x // y if y else 0, "ceildiv": -(-x // y) if y else 0}.get(
+                    a.op, min(x, y) if a.op == "min" else max(x, y)
+                )
+            else:
+                c *= values[a]
+        total += c
+    return total

@@ -1,0 +1,34 @@
+"""The loop-nest IR with blocks: immutable programs over buffers."""
+
+from .dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, TypeMismatch
+from .errors import VerifyError
+from .expr import (
+    Binary,
+    Buffer,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    InBounds,
+    IndexValue,
+    Load,
+    Scope,
+    Select,
+    Unary,
+)
+from .from_json import from_json
+from .func import IRModule, PrimFunc, flop_count
+from .json import canonical_json, structural_equal, to_json, workload_key
+from .printer import loop_nest, script
+from .span import Span, user_span
+from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
+from .verify import verify
+from .visit import buffers_read, children, indices_of, loads, map_expr, map_loads, rewrite, walk, walk_expr
+
+__all__ = [
+    "BOOL", "FLOAT32", "FLOAT64", "INT32", "INT64", "Binary", "Block", "Buffer", "Cast", "Compare", "Const", "DType", "Expr", "For",
+    "IRModule", "InBounds", "IndexValue", "IterKind", "Load", "LoopKind", "PrimFunc", "Scope", "Select", "Span", "Stmt", "TypeMismatch",
+    "Unary", "VerifyError", "buffers_read", "canonical_json", "children", "flop_count", "from_json", "indices_of", "loads", "loop_nest",
+    "map_expr", "map_loads", "nest", "rewrite", "script", "structural_equal", "to_json", "user_span", "verify", "walk", "walk_expr",
+    "workload_key",
+]  # fmt: skip

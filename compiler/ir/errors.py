@@ -1,0 +1,15 @@
+"""Errors of the IR."""
+
+from __future__ import annotations
+
+
+class VerifyError(ValueError):
+    """A program that may not be run. `pointer` is a JSON pointer into the document it came from, or empty."""
+
+    def __init__(self, message: str, pointer: str = "") -> None:
+        super().__init__(message, pointer)
+        self.message = message
+        self.pointer = pointer
+
+    def __str__(self) -> str:
+        return f"{self.message} (at {self.pointer})" if self.pointer else self.message

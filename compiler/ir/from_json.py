@@ -1,0 +1,264 @@
+"""Programs read from JSON that may come from anywhere: every mistake is a VerifyError with a JSON pointer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..arith import NotProvable, Poly, Var, ceil_div, floor_div, maximum, minimum, poly, product
+from .dtype import DType, TypeMismatch
+from .errors import VerifyError
+from .expr import (
+    BINARY_OPS,
+    COMPARE_OPS,
+    FLOAT_UNARY_OPS,
+    SCOPES,
+    UNARY_OPS,
+    Binary,
+    Buffer,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    InBounds,
+    IndexValue,
+    Load,
+    Select,
+    Unary,
+)
+from .func import PrimFunc
+from .json import FORMAT
+from .stmt import Block, For, IterKind, LoopKind, Stmt
+from .verify import MAX_DEPTH, MAX_NODES, verify
+
+Json = Any
+_INT_LIMIT = 2**53
+
+
+def from_json(data: Json, *, at: str = "") -> PrimFunc:
+    """The PrimFunc, verified (see `verify`). `at` is the pointer of `data` in a larger document."""
+    func = _Reader().func(data, at)
+    verify(func, at)
+    return func
+
+
+def _fields(data: Json, at: str, required: set[str], optional: set[str]) -> dict[str, Json]:
+    if not isinstance(data, dict):
+        raise VerifyError(f"expected an object, got {_kind(data)}", at)
+    for key in data:
+        if key not in required | optional:
+            raise VerifyError(f"unknown field {key!r}; known: {', '.join(sorted(required | optional))}", f"{at}/{key}")
+    for key in sorted(required - set(data)):
+        raise VerifyError(f"the field {key!r} is missing", at)
+    return data
+
+
+def _kind(x: Json) -> str:
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
+    return "null" if x is None else names.get(type(x), type(x).__name__)
+
+
+def _list(data: Json, at: str) -> list[Json]:
+    if not isinstance(data, list):
+        raise VerifyError(f"expected an array, got {_kind(data)}", at)
+    return data
+
+
+def _int(data: Json, at: str) -> int:
+    if type(data) is not int or abs(data) >= _INT_LIMIT:
+        raise VerifyError(f"expected an integer below 2**53, got {data!r}" if type(data) is int else f"expected an integer, got {_kind(data)}", at)
+    return data
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.vars: list[Var] = []
+        self.buffers: list[Buffer] = []
+        self.nodes = 0
+
+    def count(self, at: str, depth: int) -> None:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise VerifyError(f"more than {MAX_NODES} nodes", at)
+        if depth > MAX_DEPTH:
+            raise VerifyError(f"nested deeper than {MAX_DEPTH}", at)
+
+    def name(self, data: dict[str, Json], default: str, at: str) -> str:
+        name = data.get("name", default)
+        if not isinstance(name, str) or not name.isidentifier() or len(name) > 100:
+            raise VerifyError(f"a name must be an identifier of at most 100 characters, got {name!r}", f"{at}/name")
+        return name
+
+    def func(self, data: Json, at: str) -> PrimFunc:
+        d = _fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs"})
+        if d["tilewright"] != FORMAT:
+            raise VerifyError(f"format {d['tilewright']!r} is not known; this program reads {FORMAT}", f"{at}/tilewright")
+        params = [self.buffer(b, f"{at}/params/{i}", "p") for i, b in enumerate(_list(d["params"], f"{at}/params"))]
+        allocs = [self.buffer(b, f"{at}/allocs/{i}", "t") for i, b in enumerate(_list(d.get("allocs", []), f"{at}/allocs"))]
+        body = self.body(d["body"], f"{at}/body", 1)
+        return PrimFunc(self.name(d, "main", at), tuple(params), tuple(allocs), body)
+
+    def buffer(self, data: Json, at: str, prefix: str) -> Buffer:
+        d = _fields(data, at, {"shape", "dtype"}, {"name", "scope"})
+        shape = tuple(self.poly(p, f"{at}/shape/{i}", 0) for i, p in enumerate(_list(d["shape"], f"{at}/shape")))
+        scope = d.get("scope", "global")
+        if scope not in SCOPES:
+            raise VerifyError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}", f"{at}/scope")
+        b = Buffer(self.name(d, f"{prefix}{len(self.buffers)}", at), shape, self.dtype(d["dtype"], f"{at}/dtype"), scope)
+        self.buffers.append(b)
+        return b
+
+    def dtype(self, data: Json, at: str) -> DType:
+        try:
+            return DType.parse(data if isinstance(data, str) else repr(data))
+        except TypeMismatch as e:
+            raise VerifyError(str(e), at) from None
+
+    def var(self, data: Json, at: str, extra: set[str]) -> Var:
+        d = _fields(data, at, {"extent"}, {"name"} | extra)
+        extent = self.poly(d["extent"], f"{at}/extent", 0)
+        if (extent.const or 0) < 1:
+            raise VerifyError(f"an extent must be at least 1, got {extent!r}", f"{at}/extent")
+        return Var(self.name(d, f"v{len(self.vars)}", at), extent)
+
+    def body(self, data: Json, at: str, depth: int) -> tuple[Stmt, ...]:
+        items = _list(data, at)
+        if not items:
+            raise VerifyError("a body must hold at least one statement", at)
+        return tuple(self.stmt(s, f"{at}/{i}", depth) for i, s in enumerate(items))
+
+    def annotations(self, data: dict[str, Json], at: str) -> tuple[tuple[str, str | int], ...]:
+        d = data.get("annotations", {})
+        if not isinstance(d, dict) or not all(isinstance(v, str | int) for v in d.values()):
+            raise VerifyError("annotations are an object of strings and integers", f"{at}/annotations")
+        return tuple(sorted(d.items()))
+
+    def stmt(self, data: Json, at: str, depth: int) -> Stmt:
+        self.count(at, depth)
+        if isinstance(data, dict) and "for" in data:
+            d = _fields(data, at, {"for", "body"}, {"kind", "annotations"})
+            v = self.var(d["for"], f"{at}/for", set())
+            self.vars.append(v)
+            if d.get("kind", "serial") not in list(LoopKind):
+                raise VerifyError(f"unknown loop kind {d['kind']!r}; known: {', '.join(LoopKind)}", f"{at}/kind")
+            return For(v, self.body(d["body"], f"{at}/body", depth + 1), LoopKind(d.get("kind", "serial")), self.annotations(d, at))
+        d = _fields(data, at, {"block"}, {"annotations"})
+        return self.block(d["block"], f"{at}/block", self.annotations(d, at), depth)
+
+    def block(self, data: Json, at: str, annotations: tuple[tuple[str, str | int], ...], depth: int) -> Block:
+        d = _fields(data, at, {"iters", "buffer", "indices", "value"}, {"name", "init", "predicates"})
+        iters = _list(d["iters"], f"{at}/iters")
+        binds, kinds, declared = [], [], []
+        predicates = [self.poly(p, f"{at}/predicates/{i}", 0) for i, p in enumerate(_list(d.get("predicates", []), f"{at}/predicates"))]
+        for i, it in enumerate(iters):
+            here = f"{at}/iters/{i}"
+            v = self.var(it, here, {"bind", "kind"})
+            if "bind" not in it:
+                raise VerifyError("the field 'bind' is missing", here)
+            if it.get("kind", "spatial") not in list(IterKind):
+                raise VerifyError(f"unknown kind {it['kind']!r}; known: {', '.join(IterKind)}", f"{here}/kind")
+            binds.append(self.poly(it["bind"], f"{here}/bind", 0))
+            kinds.append(IterKind(it.get("kind", "spatial")))
+            declared.append(v)
+        self.vars.extend(declared)
+        indices = tuple(self.poly(p, f"{at}/indices/{i}", 0) for i, p in enumerate(_list(d["indices"], f"{at}/indices")))
+        init = self.expr(d["init"], f"{at}/init", depth) if "init" in d else None
+        return Block(
+            self.name(d, f"b{len(self.vars)}", at), tuple(declared), tuple(kinds), tuple(binds), self.buffer_of(d["buffer"], f"{at}/buffer"),
+            indices, self.expr(d["value"], f"{at}/value", depth), init, tuple(predicates), annotations,
+        )  # fmt: skip
+
+    def buffer_of(self, data: Json, at: str) -> Buffer:
+        n = _int(data, at)
+        if not 0 <= n < len(self.buffers):
+            raise VerifyError(f"there is no buffer {n}; there are {len(self.buffers)}", at)
+        return self.buffers[n]
+
+    def poly(self, data: Json, at: str, depth: int) -> Poly:
+        self.count(at, depth)
+        if type(data) is int:
+            return poly(_int(data, at))
+        total = poly(0)
+        for i, term in enumerate(_list(data, at)):
+            here = f"{at}/{i}"
+            t = _list(term, here)
+            if not t:
+                raise VerifyError("a term is a coefficient and its atoms", here)
+            atoms = (self.atom(a, f"{here}/{j + 1}", depth + 1) for j, a in enumerate(t[1:]))
+            total = total + product(atoms) * _int(t[0], f"{here}/0")
+        return total
+
+    def atom(self, data: Json, at: str, depth: int) -> Poly:
+        if type(data) is int:
+            if not 0 <= data < len(self.vars):
+                raise VerifyError(f"there is no variable {data} here; {len(self.vars)} are declared before", at)
+            return poly(self.vars[data])
+        d = _list(data, at)
+        makers = {"floordiv": floor_div, "ceildiv": ceil_div, "min": minimum, "max": maximum}
+        if len(d) != 3 or not isinstance(d[0], str) or d[0] not in makers:
+            raise VerifyError(f"an atom is a variable's number or [{' | '.join(makers)}, a, b]", at)
+        a, b = self.poly(d[1], f"{at}/1", depth + 1), self.poly(d[2], f"{at}/2", depth + 1)
+        if d[0] in ("floordiv", "ceildiv") and (b.const or 0) < 1:
+            raise VerifyError("the divisor must be a positive constant", f"{at}/2")
+        try:
+            return makers[d[0]](a, b)
+        except NotProvable as e:
+            raise VerifyError(str(e), at) from None
+
+    def expr(self, data: Json, at: str, depth: int) -> Expr:
+        self.count(at, depth)
+        d = _list(data, at)
+        op = d[0] if d and isinstance(d[0], str) else None
+        sizes = {"const": 3, "index": 3, "cast": 3, "select": 4, **dict.fromkeys(UNARY_OPS, 2), **dict.fromkeys(BINARY_OPS + COMPARE_OPS, 3)}
+        if op not in sizes and op not in ("load", "in_bounds"):
+            raise VerifyError(f"unknown operation {op!r}; known: {', '.join(sorted([*sizes, 'load', 'in_bounds']))}", f"{at}/0")
+        if op in sizes and len(d) != sizes[op]:
+            raise VerifyError(f"{op!r} takes {sizes[op] - 1} operands, got {len(d) - 1}", at)
+        try:
+            return self.node(op or "", d, at, depth + 1)
+        except TypeMismatch as e:
+            raise VerifyError(str(e), at) from None
+
+    def node(self, op: str, d: list[Json], at: str, depth: int) -> Expr:
+        if op == "const":
+            return _const(d[2], self.dtype(d[1], f"{at}/1"), f"{at}/2")
+        if op == "index":
+            return IndexValue(self.poly(d[2], f"{at}/2", depth), self.dtype(d[1], f"{at}/1"))
+        if op == "load":
+            if len(d) < 2:
+                raise VerifyError("a load names its buffer", at)
+            return Load(self.buffer_of(d[1], f"{at}/1"), tuple(self.poly(p, f"{at}/{i + 2}", depth) for i, p in enumerate(d[2:])))
+        if op == "in_bounds":
+            return InBounds(tuple(self.poly(p, f"{at}/{i + 1}", depth) for i, p in enumerate(d[1:])))
+        if op == "cast":
+            return Cast(self.dtype(d[1], f"{at}/1"), self.expr(d[2], f"{at}/2", depth))
+        args = [self.expr(x, f"{at}/{i + 1}", depth) for i, x in enumerate(d[1:])]
+        if op == "select":
+            return _same(Select(args[0], args[1], args[2]), args[1:], at)
+        if op in UNARY_OPS:
+            if op in FLOAT_UNARY_OPS and not args[0].dtype.is_float:
+                raise VerifyError(f"{op!r} takes a float, got {args[0].dtype}", f"{at}/1")
+            return Unary(op, args[0])  # type: ignore[arg-type]
+        if op in COMPARE_OPS:
+            return _same(Compare(op, args[0], args[1]), args, at)  # type: ignore[arg-type]
+        return _same(Binary(op, args[0], args[1]), args, at)  # type: ignore[arg-type]
+
+
+def _same(e: Expr, args: list[Expr], at: str) -> Expr:
+    if args[0].dtype != args[1].dtype:
+        raise VerifyError(f"the operands differ in dtype: {args[0].dtype} and {args[1].dtype}", at)
+    return e
+
+
+def _const(text: Json, dtype: DType, at: str) -> Const:
+    try:
+        if dtype.is_bool:
+            return Const({"true": True, "false": False}[text], dtype)
+        if dtype.is_float:
+            return Const(float.fromhex(text), dtype)
+        value = int(text)
+    except (KeyError, ValueError, TypeError):
+        raise VerifyError(f"{text!r} is not a {dtype} immediate", at) from None
+    low, high = dtype.limits
+    if not low <= value <= high:
+        raise VerifyError(f"{value} does not fit into {dtype}", at)
+    return Const(value, dtype)

@@ -1,0 +1,128 @@
+"""What a program must satisfy before it becomes native code: names in scope, one writer rules, and every access in bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..arith import Poly, Var, proven_negative
+from .errors import VerifyError
+from .expr import Expr, InBounds, Load, Select
+from .func import PrimFunc
+from .stmt import Block
+from .visit import Path, children, indices_of
+
+MAX_NODES = 20_000
+MAX_DEPTH = 100
+#: Of all buffers of one program together; 16 GiB.
+MAX_BYTES = 16 << 30
+
+
+def verify(func: PrimFunc, at: str = "") -> None:
+    """Raises VerifyError unless: names are distinct, ranks fit, every variable is in scope, every block's iteration variables stay in
+    their extents, and every read and write is proved in bounds or guarded by an InBounds condition or a predicate."""
+    _unique((b.name for b in func.params + func.allocs), "buffer", at)
+    _unique((b.name for _, b in func.blocks()), "block", at)
+    known = set(func.params + func.allocs)
+    total = 0
+    for b in known:
+        size = b.dtype.bytes
+        for extent in b.shape:
+            if extent.const is not None:
+                if extent.const < 1:
+                    raise VerifyError(f"buffer {b.name!r} has the extent {extent.const}; at least 1 is needed", at)
+                size *= extent.const
+        total += size
+    if total > MAX_BYTES:
+        raise VerifyError(f"the buffers hold {total} bytes; at most {MAX_BYTES} are allowed", at)
+    blocks = list(func.blocks())
+    if not func.outputs:
+        raise VerifyError("no block writes a parameter: the program has no output", at)
+    written: set[object] = set(func.inputs)
+    for path, block in blocks:
+        where = f"block {block.name!r}"
+        if block.buffer not in known or any(x.buffer not in known for x in _loads(block.value)):
+            raise VerifyError(f"{where} uses a buffer that is neither a parameter nor allocated", at)
+        _scopes(path, block, where, at)
+        _accesses(block, where, at)
+        for x in _loads(block.value):
+            if x.buffer not in written and x.buffer is not block.buffer:
+                raise VerifyError(f"{where} reads {x.buffer.name!r} before any block wrote it", at)
+        written.add(block.buffer)
+
+
+def _unique(names: Iterable[str], what: str, at: str) -> None:
+    seen: set[str] = set()
+    for n in names:
+        if n in seen:
+            raise VerifyError(f"two {what}s are named {n!r}", at)
+        seen.add(n)
+
+
+def _loads(e: Expr) -> Iterable[Load]:
+    if type(e) is Load:
+        yield e
+    for c in children(e):
+        yield from _loads(c)
+
+
+def _scopes(path: Path, block: Block, where: str, at: str) -> None:
+    loops = {f.var for f in path}
+    if len(loops) != len(path):
+        raise VerifyError(f"{where} stands in two loops over one variable", at)
+    for p in block.binds + block.predicates:
+        for v in p.vars() - loops:
+            raise VerifyError(f"{where} binds to {v.name!r}, which is no loop around it", at)
+    iters: set[Var] = set(block.iters)
+    for p in _inside(block):
+        for v in p.vars() - iters:
+            raise VerifyError(f"{where} uses {v.name!r}, which is not one of its iteration variables", at)
+    for it, bind in zip(block.iters, block.binds, strict=True):
+        for bad, word in ((bind - it.extent, "above"), (-bind - 1, "below")):
+            if not _holds(bad, block.predicates):
+                raise VerifyError(f"{where}: the binding of {it.name!r}, {bind!r}, may be {word} its range [0, {it.extent!r})", at)
+
+
+def _inside(block: Block) -> Iterable[Poly]:
+    yield from block.indices
+    yield from indices_of(block.value)
+    if block.init is not None:
+        yield from indices_of(block.init)
+
+
+def _holds(p: Poly, known: Iterable[Poly]) -> bool:
+    """Whether p < 0 follows from its bounds or from one of the conditions (each < 0) by a constant."""
+    if proven_negative(p):
+        return True
+    for k in known:
+        d = (p - k).const
+        if d is not None and d <= 0:
+            return True
+    return False
+
+
+def _accesses(block: Block, where: str, at: str) -> None:
+    _access(Load(block.buffer, block.indices), (), f"{where} writes", at)
+    _value(block.value, (), where, at)
+    if block.init is not None:
+        _value(block.init, (), where, at)
+
+
+def _value(e: Expr, known: tuple[Poly, ...], where: str, at: str) -> None:
+    if type(e) is Load:
+        _access(e, known, f"{where} reads", at)
+    elif type(e) is Select and type(e.cond) is InBounds:
+        _value(e.a, known + e.cond.conditions, where, at)
+        _value(e.b, known, where, at)
+    else:
+        for c in children(e):
+            _value(c, known, where, at)
+
+
+def _access(access: Load, known: tuple[Poly, ...], where: str, at: str) -> None:
+    b = access.buffer
+    if len(access.indices) != len(b.shape):
+        raise VerifyError(f"{where} {b.name!r} with {len(access.indices)} indices; it has {len(b.shape)} dimensions", at)
+    for d, (i, extent) in enumerate(zip(access.indices, b.shape, strict=True)):
+        if not _holds(-i - 1, known) or not _holds(i - extent, known):
+            raise VerifyError(f"{where} {b.name!r} at {i!r} in dimension {d}, which may leave [0, {extent!r})", at)
+

@@ -1,0 +1,1 @@
+"""Tilewright: auto-tuning search service for tensor kernels."""
