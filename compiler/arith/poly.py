@@ -1,11 +1,12 @@
 """Integer index expressions in polynomial normal form.
 
-A `Poly` is a sum of integer coefficients times monomials of atoms. An atom is a `Var` (a loop or block iteration variable that
-knows its own extent), a `Knob` (a tunable integer, at least 1) or a `Fn` (an opaque floor division, ceiling division, minimum or
-maximum). Every atom is at least 0; proofs of sign rely on it, and the constructors in `simplify` keep it so.
+A `Poly` is a sum of integer coefficients times monomials of atoms. An atom is a `Var` (a loop or block
+iteration variable that knows its own extent), a `Knob` (a tunable integer, at least 1) or a `Fn` (an opaque
+floor division, ceiling division, minimum or maximum). Every atom is at least 0; proofs of sign rely on it,
+and the constructors in `simplify` keep it so.
 
-The form is normal: equal polynomials have equal terms, products of tile factors cancel, and the extent `(a-1)*b + (b-1) + 1`
-is `a*b` without a rewriting system.
+The form is normal: equal polynomials have equal terms, products of tile factors cancel, and the extent
+`(a-1)*b + (b-1) + 1` is `a*b` without a rewriting system.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class Poly:
         if not self.terms:
             return "0"
         text = ""
-        for m, c in sorted(self.terms.items(), key=lambda t: (not t[0], t[1] < 0)):
+        for m, c in sorted(self.terms.items(), key=lambda t: (not t[0], t[1] < 0, -len(t[0]), -abs(t[1]))):
             sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
             names = " * ".join(_spell(a, len(m) > 1 or abs(c) != 1) for a in m)
             size = str(abs(c)) if not m else ""

@@ -14,8 +14,8 @@ Range = tuple[Poly, Poly]
 def ends(p: Poly, inner: AbstractSet[Var]) -> Range | None:
     """(lowest, highest) of p while the variables `inner` run; over the other variables. None when not a box.
 
-    min(a, b) with b fixed is 1-Lipschitz in a: its values lie in [min(lowest a, b), that + span of a]; an over-estimate
-    of the span, never an under-estimate.
+    min(a, b) with b fixed is 1-Lipschitz in a: its values lie in [min(lowest a, b), that + span of a]; an
+    over-estimate of the span, never an under-estimate.
     """
     low, high = poly(0), poly(0)
     for m, c in p.terms.items():
@@ -43,7 +43,8 @@ def ends(p: Poly, inner: AbstractSet[Var]) -> Range | None:
 
 
 def region(indices: Iterable[Sequence[Poly]], inner: AbstractSet[Var]) -> list[Range] | None:
-    """Per dimension (base, span) of index tuples while `inner` run; base is over the other variables. None: not a box."""
+    """Per dimension (base, span) of index tuples while `inner` run; base is over the other variables. None:
+    not a box."""
     out: list[Range] = []
     for dim in zip(*indices, strict=True):
         low: Poly | None = None

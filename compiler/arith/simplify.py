@@ -1,6 +1,7 @@
 """Division, minimum, bounds and substitution of polynomials, each keeping the normal form.
 
-Sources of the identities: ceil(ceil(a/b)/c) = ceil(a/(b*c)) for positive integers; floor((q*b + r)/b) = q + floor(r/b).
+Sources of the identities: ceil(ceil(a/b)/c) = ceil(a/(b*c)) for positive integers; floor((q*b + r)/b) = q +
+floor(r/b).
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ def _divide_terms(a: Poly, b: Poly) -> tuple[Poly, Poly]:
     return Poly(q), Poly(r)
 
 
-def floor_div(a: IntoPoly, b: IntoPoly) -> Poly:
-    """floor(a / b) for b >= 1, any sign of a. NotProvable when a may be negative without a known bound."""
+def floor_div(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
+    """floor(a / b) for b >= 1, any sign of a. NotProvable when a may be negative without a known bound;
+    `sure`: the caller knows that a is at least 0, as inside of an atom that exists."""
     a, b = poly(a), poly(b)
     if b.const == 1:
         return a
@@ -50,6 +52,10 @@ def floor_div(a: IntoPoly, b: IntoPoly) -> Poly:
         return q
     if proven_negative(-low - 1):
         return q if proven_negative(r - b) else q + poly(Fn("floordiv", r, b))
+    if sure and not q.terms:
+        return poly(Fn("floordiv", r, b))
+    if sure and (low.const is None or b.const is None):
+        return poly(Fn("floordiv", a, b))
     if low.const is None or b.const is None:
         raise NotProvable(f"cannot prove that {r!r} is not negative in a floor division by {b!r}")
     shift = -(low.const // b.const)
@@ -78,8 +84,9 @@ def ceil_div(a: IntoPoly, b: IntoPoly) -> Poly:
     return q + poly(Fn("ceildiv", r, b))
 
 
-def minimum(a: IntoPoly, b: IntoPoly) -> Poly:
-    """min(a, b); both must be at least 0 where neither is proved the smaller one."""
+def minimum(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
+    """min(a, b); both must be proved at least 0 where neither is proved the smaller one, unless the caller is
+    `sure`."""
     a, b = poly(a), poly(b)
     d = a - b
     if d.const is not None:
@@ -88,13 +95,14 @@ def minimum(a: IntoPoly, b: IntoPoly) -> Poly:
         return a
     if proven_negative(-d - 1):
         return b
-    if not (proven_negative(-lower(a) - 1) and proven_negative(-lower(b) - 1)):
+    if not sure and not (proven_negative(-lower(a) - 1) and proven_negative(-lower(b) - 1)):
         raise NotProvable(f"cannot prove that min({a!r}, {b!r}) is not negative")
     return poly(Fn("min", a, b))
 
 
-def maximum(a: IntoPoly, b: IntoPoly) -> Poly:
-    """max(a, b); one of them must be proved at least 0 where neither is proved the larger one."""
+def maximum(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
+    """max(a, b); one of them must be proved at least 0 where neither is proved the larger one, unless the
+    caller is `sure`."""
     a, b = poly(a), poly(b)
     d = a - b
     if d.const is not None:
@@ -103,13 +111,34 @@ def maximum(a: IntoPoly, b: IntoPoly) -> Poly:
         return a
     if proven_negative(d - 1):
         return b
-    if not (proven_negative(-lower(a) - 1) or proven_negative(-lower(b) - 1)):
+    if not sure and not (proven_negative(-lower(a) - 1) or proven_negative(-lower(b) - 1)):
         raise NotProvable(f"cannot prove that max({a!r}, {b!r}) is not negative")
     return poly(Fn("max", a, b))
 
 
+def _take_mods(p: Poly) -> tuple[Poly, list[tuple[int, Fn]]]:
+    """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a //
+    b)."""
+    mods: list[tuple[int, Fn]] = []
+    for m, c in list(p.terms.items()):
+        a = m[0] if len(m) == 1 else None
+        if type(a) is not Fn or a.op != "floordiv" or not a.b.const or c % a.b.const:
+            continue
+        k = -c // a.b.const
+        rest = p - (a.a - poly(a) * a.b) * k
+        if len(rest.terms) < len(p.terms) - 1:
+            p = rest
+            mods.append((k, a))
+    return p, mods
+
+
 def _bound(p: Poly, up: bool) -> Poly:
     out = poly(0)
+    if any(type(m[0]) is Fn for m in p.terms if len(m) == 1):
+        p, mods = _take_mods(p)
+        for k, f in mods:
+            if (k > 0) == up:
+                out = out + minimum(f.b - 1, _bound(f.a, True), sure=True) * k
     for m, c in p.terms.items():
         term = poly(c)
         for a in m:
@@ -127,10 +156,10 @@ def _bound(p: Poly, up: bool) -> Poly:
 def _fn_bound(a: Fn, high: bool) -> Poly:
     x, y = _bound(a.a, high), _bound(a.b, high)
     if a.op == "floordiv":
-        return floor_div(x, _bound(a.b, not high))
+        return floor_div(x, _bound(a.b, not high), sure=True)
     if a.op == "ceildiv":
         return ceil_div(x, _bound(a.b, not high))
-    return minimum(x, y) if a.op == "min" else maximum(x, y)
+    return minimum(x, y, sure=True) if a.op == "min" else maximum(x, y, sure=True)
 
 
 def upper(p: IntoPoly) -> Poly:
@@ -140,7 +169,8 @@ def upper(p: IntoPoly) -> Poly:
 
 
 def lower(p: IntoPoly) -> Poly:
-    """The smallest value over the ranges of the variables, as a polynomial over knobs (exact for affine p)."""
+    """The smallest value over the ranges of the variables, as a polynomial over knobs (exact for affine
+    p)."""
     p = poly(p)
     return _bound(p, False) if p.vars() else p
 
@@ -158,7 +188,8 @@ def proven_negative(p: IntoPoly) -> bool:
 
 
 def _slack_negative(u: Poly) -> bool:
-    """Knobs are at least 1: replacing each knob by 1 + slack may turn the signs (k - 2*k*f + 1 is negative)."""
+    """Knobs are at least 1: replacing each knob by 1 + slack may turn the signs (k - 2*k*f + 1 is
+    negative)."""
     if any(type(a) is not Knob for m in u.terms for a in m):
         return False
     slack: dict[Atom, Poly] = {a: poly(a) + 1 for m in u.terms for a in m}
@@ -193,10 +224,10 @@ def _substitute_fn(f: Fn, values: Mapping[Atom, Poly]) -> Poly:
     if x is f.a and y is f.b:
         return poly(f)
     if f.op == "floordiv":
-        return floor_div(x, y)
+        return floor_div(x, y, sure=True)
     if f.op == "ceildiv":
         return ceil_div(x, y)
-    return minimum(x, y) if f.op == "min" else maximum(x, y)
+    return minimum(x, y, sure=True) if f.op == "min" else maximum(x, y, sure=True)
 
 
 def evaluate(p: Poly, values: Mapping[Atom, int]) -> int:

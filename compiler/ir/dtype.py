@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 import ml_dtypes
@@ -72,7 +72,8 @@ class DType:
 
     @property
     def accumulator(self) -> DType:
-        """What a sum of this dtype accumulates in: float16 and bfloat16 in float32, integers below 32 bits in int32."""
+        """What a sum of this dtype accumulates in: float16 and bfloat16 in float32, integers below 32 bits in
+        int32."""
         if self.is_float and self.bits < 32:
             return DType("float", 32)
         if self.is_int and self.bits < 32:
@@ -94,7 +95,7 @@ class DType:
         return 2.0**-7 if self.code == "bfloat" else float(np.finfo(self.numpy).eps)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parse(text: str) -> DType:
     if text not in _SCALARS:
         raise TypeMismatch(f"unknown dtype {text!r}; known: {', '.join(_SCALARS)}")

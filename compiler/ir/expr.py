@@ -15,13 +15,41 @@ Scope = Literal["global", "local", "register"]
 SCOPES: tuple[Scope, ...] = ("global", "local", "register")
 
 BinaryOp = Literal[
-    "add", "sub", "mul", "truediv", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max", "pow",
-    "and", "or", "xor", "shl", "shr",
-]  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "floormod",
+    "truncdiv",
+    "truncmod",
+    "min",
+    "max",
+    "pow",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+]
 CompareOp = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 UnaryOp = Literal[
-    "neg", "abs", "not", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil", "round"
-]  # fmt: skip
+    "neg",
+    "abs",
+    "not",
+    "exp",
+    "log",
+    "sqrt",
+    "rsqrt",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "floor",
+    "ceil",
+    "round",
+]
 
 BINARY_OPS: tuple[str, ...] = BinaryOp.__args__  # type: ignore[attr-defined]
 COMPARE_OPS: tuple[str, ...] = CompareOp.__args__  # type: ignore[attr-defined]
@@ -32,8 +60,8 @@ FLOAT_UNARY_OPS = frozenset(UNARY_OPS) - {"neg", "abs", "not"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
-    """A dense, row-major array. Scope `global`: a parameter or shared workspace; `local`: stack; `register`: local, and
-    constant-indexed once its loops are unrolled."""
+    """A dense, row-major array. Scope `global`: a parameter or shared workspace; `local`: stack; `register`:
+    local, and constant-indexed once its loops are unrolled."""
 
     name: str
     shape: tuple[Poly, ...]
@@ -51,7 +79,8 @@ class Const:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexValue:
-    """An index used as a value (`te.cast(i, "float32")`): the polynomial, converted to `dtype` with wrap-around."""
+    """An index used as a value (`te.cast(i, "float32")`): the polynomial, converted to `dtype` with
+    wrap-around."""
 
     index: Poly
     dtype: DType
@@ -71,7 +100,8 @@ class Load:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binary:
-    """An operation on two values of one dtype. Integers wrap around; `min` and `max` of floats hand on NaN, as NumPy does."""
+    """An operation on two values of one dtype. Integers wrap around; `min` and `max` of floats hand on NaN,
+    as NumPy does."""
 
     op: BinaryOp
     a: Expr
@@ -109,7 +139,8 @@ class Unary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InBounds:
-    """A bool: every polynomial is negative. What te makes of comparisons between indices; such a condition guards reads."""
+    """A bool: every polynomial is negative. What te makes of comparisons between indices; such a condition
+    guards reads."""
 
     conditions: tuple[Poly, ...]
 
@@ -133,7 +164,8 @@ class Select:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cast:
-    """A conversion with NumPy's astype rules (floats to integers truncate towards zero; integers wrap around)."""
+    """A conversion with NumPy's astype rules (floats to integers truncate towards zero; integers wrap
+    around)."""
 
     dtype: DType
     a: Expr

@@ -46,14 +46,23 @@ def _fields(data: Json, at: str, required: set[str], optional: set[str]) -> dict
         raise VerifyError(f"expected an object, got {_kind(data)}", at)
     for key in data:
         if key not in required | optional:
-            raise VerifyError(f"unknown field {key!r}; known: {', '.join(sorted(required | optional))}", f"{at}/{key}")
+            raise VerifyError(
+                f"unknown field {key!r}; known: {', '.join(sorted(required | optional))}", f"{at}/{key}"
+            )
     for key in sorted(required - set(data)):
         raise VerifyError(f"the field {key!r} is missing", at)
     return data
 
 
 def _kind(x: Json) -> str:
-    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "an integer",
+        float: "a number",
+    }
     return "null" if x is None else names.get(type(x), type(x).__name__)
 
 
@@ -65,7 +74,12 @@ def _list(data: Json, at: str) -> list[Json]:
 
 def _int(data: Json, at: str) -> int:
     if type(data) is not int or abs(data) >= _INT_LIMIT:
-        raise VerifyError(f"expected an integer below 2**53, got {data!r}" if type(data) is int else f"expected an integer, got {_kind(data)}", at)
+        raise VerifyError(
+            f"expected an integer below 2**53, got {data!r}"
+            if type(data) is int
+            else f"expected an integer, got {_kind(data)}",
+            at,
+        )
     return data
 
 
@@ -85,25 +99,41 @@ class _Reader:
     def name(self, data: dict[str, Json], default: str, at: str) -> str:
         name = data.get("name", default)
         if not isinstance(name, str) or not name.isidentifier() or len(name) > 100:
-            raise VerifyError(f"a name must be an identifier of at most 100 characters, got {name!r}", f"{at}/name")
+            raise VerifyError(
+                f"a name must be an identifier of at most 100 characters, got {name!r}", f"{at}/name"
+            )
         return name
 
     def func(self, data: Json, at: str) -> PrimFunc:
         d = _fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs"})
         if d["tilewright"] != FORMAT:
-            raise VerifyError(f"format {d['tilewright']!r} is not known; this program reads {FORMAT}", f"{at}/tilewright")
-        params = [self.buffer(b, f"{at}/params/{i}", "p") for i, b in enumerate(_list(d["params"], f"{at}/params"))]
-        allocs = [self.buffer(b, f"{at}/allocs/{i}", "t") for i, b in enumerate(_list(d.get("allocs", []), f"{at}/allocs"))]
+            raise VerifyError(
+                f"format {d['tilewright']!r} is not known; this program reads {FORMAT}", f"{at}/tilewright"
+            )
+        params = [
+            self.buffer(b, f"{at}/params/{i}", "p") for i, b in enumerate(_list(d["params"], f"{at}/params"))
+        ]
+        allocs = [
+            self.buffer(b, f"{at}/allocs/{i}", "t")
+            for i, b in enumerate(_list(d.get("allocs", []), f"{at}/allocs"))
+        ]
         body = self.body(d["body"], f"{at}/body", 1)
         return PrimFunc(self.name(d, "main", at), tuple(params), tuple(allocs), body)
 
     def buffer(self, data: Json, at: str, prefix: str) -> Buffer:
         d = _fields(data, at, {"shape", "dtype"}, {"name", "scope"})
-        shape = tuple(self.poly(p, f"{at}/shape/{i}", 0) for i, p in enumerate(_list(d["shape"], f"{at}/shape")))
+        shape = tuple(
+            self.poly(p, f"{at}/shape/{i}", 0) for i, p in enumerate(_list(d["shape"], f"{at}/shape"))
+        )
         scope = d.get("scope", "global")
         if scope not in SCOPES:
             raise VerifyError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}", f"{at}/scope")
-        b = Buffer(self.name(d, f"{prefix}{len(self.buffers)}", at), shape, self.dtype(d["dtype"], f"{at}/dtype"), scope)
+        b = Buffer(
+            self.name(d, f"{prefix}{len(self.buffers)}", at),
+            shape,
+            self.dtype(d["dtype"], f"{at}/dtype"),
+            scope,
+        )
         self.buffers.append(b)
         return b
 
@@ -139,8 +169,15 @@ class _Reader:
             v = self.var(d["for"], f"{at}/for", set())
             self.vars.append(v)
             if d.get("kind", "serial") not in list(LoopKind):
-                raise VerifyError(f"unknown loop kind {d['kind']!r}; known: {', '.join(LoopKind)}", f"{at}/kind")
-            return For(v, self.body(d["body"], f"{at}/body", depth + 1), LoopKind(d.get("kind", "serial")), self.annotations(d, at))
+                raise VerifyError(
+                    f"unknown loop kind {d['kind']!r}; known: {', '.join(LoopKind)}", f"{at}/kind"
+                )
+            return For(
+                v,
+                self.body(d["body"], f"{at}/body", depth + 1),
+                LoopKind(d.get("kind", "serial")),
+                self.annotations(d, at),
+            )
         d = _fields(data, at, {"block"}, {"annotations"})
         return self.block(d["block"], f"{at}/block", self.annotations(d, at), depth)
 
@@ -148,24 +185,39 @@ class _Reader:
         d = _fields(data, at, {"iters", "buffer", "indices", "value"}, {"name", "init", "predicates"})
         iters = _list(d["iters"], f"{at}/iters")
         binds, kinds, declared = [], [], []
-        predicates = [self.poly(p, f"{at}/predicates/{i}", 0) for i, p in enumerate(_list(d.get("predicates", []), f"{at}/predicates"))]
+        predicates = [
+            self.poly(p, f"{at}/predicates/{i}", 0)
+            for i, p in enumerate(_list(d.get("predicates", []), f"{at}/predicates"))
+        ]
         for i, it in enumerate(iters):
             here = f"{at}/iters/{i}"
             v = self.var(it, here, {"bind", "kind"})
             if "bind" not in it:
                 raise VerifyError("the field 'bind' is missing", here)
             if it.get("kind", "spatial") not in list(IterKind):
-                raise VerifyError(f"unknown kind {it['kind']!r}; known: {', '.join(IterKind)}", f"{here}/kind")
+                raise VerifyError(
+                    f"unknown kind {it['kind']!r}; known: {', '.join(IterKind)}", f"{here}/kind"
+                )
             binds.append(self.poly(it["bind"], f"{here}/bind", 0))
             kinds.append(IterKind(it.get("kind", "spatial")))
             declared.append(v)
         self.vars.extend(declared)
-        indices = tuple(self.poly(p, f"{at}/indices/{i}", 0) for i, p in enumerate(_list(d["indices"], f"{at}/indices")))
+        indices = tuple(
+            self.poly(p, f"{at}/indices/{i}", 0) for i, p in enumerate(_list(d["indices"], f"{at}/indices"))
+        )
         init = self.expr(d["init"], f"{at}/init", depth) if "init" in d else None
         return Block(
-            self.name(d, f"b{len(self.vars)}", at), tuple(declared), tuple(kinds), tuple(binds), self.buffer_of(d["buffer"], f"{at}/buffer"),
-            indices, self.expr(d["value"], f"{at}/value", depth), init, tuple(predicates), annotations,
-        )  # fmt: skip
+            self.name(d, f"b{len(self.vars)}", at),
+            tuple(declared),
+            tuple(kinds),
+            tuple(binds),
+            self.buffer_of(d["buffer"], f"{at}/buffer"),
+            indices,
+            self.expr(d["value"], f"{at}/value", depth),
+            init,
+            tuple(predicates),
+            annotations,
+        )
 
     def buffer_of(self, data: Json, at: str) -> Buffer:
         n = _int(data, at)
@@ -190,7 +242,9 @@ class _Reader:
     def atom(self, data: Json, at: str, depth: int) -> Poly:
         if type(data) is int:
             if not 0 <= data < len(self.vars):
-                raise VerifyError(f"there is no variable {data} here; {len(self.vars)} are declared before", at)
+                raise VerifyError(
+                    f"there is no variable {data} here; {len(self.vars)} are declared before", at
+                )
             return poly(self.vars[data])
         d = _list(data, at)
         makers = {"floordiv": floor_div, "ceildiv": ceil_div, "min": minimum, "max": maximum}
@@ -208,9 +262,19 @@ class _Reader:
         self.count(at, depth)
         d = _list(data, at)
         op = d[0] if d and isinstance(d[0], str) else None
-        sizes = {"const": 3, "index": 3, "cast": 3, "select": 4, **dict.fromkeys(UNARY_OPS, 2), **dict.fromkeys(BINARY_OPS + COMPARE_OPS, 3)}
+        sizes = {
+            "const": 3,
+            "index": 3,
+            "cast": 3,
+            "select": 4,
+            **dict.fromkeys(UNARY_OPS, 2),
+            **dict.fromkeys(BINARY_OPS + COMPARE_OPS, 3),
+        }
         if op not in sizes and op not in ("load", "in_bounds"):
-            raise VerifyError(f"unknown operation {op!r}; known: {', '.join(sorted([*sizes, 'load', 'in_bounds']))}", f"{at}/0")
+            raise VerifyError(
+                f"unknown operation {op!r}; known: {', '.join(sorted([*sizes, 'load', 'in_bounds']))}",
+                f"{at}/0",
+            )
         if op in sizes and len(d) != sizes[op]:
             raise VerifyError(f"{op!r} takes {sizes[op] - 1} operands, got {len(d) - 1}", at)
         try:
@@ -226,7 +290,10 @@ class _Reader:
         if op == "load":
             if len(d) < 2:
                 raise VerifyError("a load names its buffer", at)
-            return Load(self.buffer_of(d[1], f"{at}/1"), tuple(self.poly(p, f"{at}/{i + 2}", depth) for i, p in enumerate(d[2:])))
+            return Load(
+                self.buffer_of(d[1], f"{at}/1"),
+                tuple(self.poly(p, f"{at}/{i + 2}", depth) for i, p in enumerate(d[2:])),
+            )
         if op == "in_bounds":
             return InBounds(tuple(self.poly(p, f"{at}/{i + 1}", depth) for i, p in enumerate(d[1:])))
         if op == "cast":

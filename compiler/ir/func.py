@@ -52,11 +52,11 @@ class PrimFunc:
     def fresh_block_name(self, wanted: str) -> str:
         """`wanted`, with a number behind it where that name is taken."""
         taken = {b.name for _, b in self.blocks()}
-        return _fresh(wanted, taken)
+        return fresh(wanted, taken)
 
     def fresh_buffer_name(self, wanted: str) -> str:
         """`wanted`, with a number behind it where that name is taken."""
-        return _fresh(wanted, {b.name for b in self.params + self.allocs})
+        return fresh(wanted, {b.name for b in self.params + self.allocs})
 
     def __str__(self) -> str:
         from .printer import script
@@ -64,7 +64,8 @@ class PrimFunc:
         return script(self)
 
 
-def _fresh(wanted: str, taken: set[str]) -> str:
+def fresh(wanted: str, taken: set[str]) -> str:
+    """`wanted`, with a number behind it where that name is taken."""
     name, n = wanted, 1
     while name in taken:
         name, n = f"{wanted}_{n}", n + 1
@@ -84,8 +85,9 @@ def loop_of(func: PrimFunc, loop: For) -> bool:
 
 
 def flop_count(func: PrimFunc) -> int:
-    """Floating point (or integer) operations of one call: arithmetic nodes times instances; a comparison, a selection, a cast
-    and a load count nothing, a function such as exp counts one. An undecomposed init counts nothing."""
+    """Floating point (or integer) operations of one call: arithmetic nodes times instances; a comparison, a
+    selection, a cast and a load count nothing, a function such as exp counts one. An undecomposed init counts
+    nothing."""
     total = 0
     for _, b in func.blocks():
         points = 1

@@ -1,7 +1,8 @@
 """PrimFuncs as JSON and back; the canonical form; the workload key.
 
-Variables and buffers are numbers, in the order in which they appear; immediates are a dtype and a string; fields at their default
-are left out, so that a later field changes no key. Names are written for people only and never enter the canonical form.
+Variables and buffers are numbers, in the order in which they appear; immediates are a dtype and a string;
+fields at their default are left out, so that a later field changes no key. Names are written for people only
+and never enter the canonical form.
 """
 
 from __future__ import annotations
@@ -58,7 +59,11 @@ class _Writer:
         used = [b for b in _in_order_of_use(f) if b not in self.buffers]
         for b in used:
             self.buffers[b] = len(self.buffers)
-        out: dict[str, Json] = {"tilewright": FORMAT, "params": params, "body": [self.stmt(s) for s in f.body]}
+        out: dict[str, Json] = {
+            "tilewright": FORMAT,
+            "params": params,
+            "body": [self.stmt(s) for s in f.body],
+        }
         if used:
             out["allocs"] = [self.buffer(b) for b in used]
         return self.named(out, f.name)
@@ -93,7 +98,11 @@ class _Writer:
                 it["bind"] = bind
                 if kind is not IterKind.SPATIAL:
                     it["kind"] = kind.value
-            block = {"iters": iters, "buffer": self.buffers[s.buffer], "indices": [self.poly(i) for i in s.indices]}
+            block = {
+                "iters": iters,
+                "buffer": self.buffers[s.buffer],
+                "indices": [self.poly(i) for i in s.indices],
+            }
             block["value"] = self.expr(s.value)
             if s.init is not None:
                 block["init"] = self.expr(s.init)
@@ -108,13 +117,18 @@ class _Writer:
         """A constant is an integer; anything else a list of [coefficient, atom, …], sorted by its text."""
         if p.const is not None:
             return _small(p.const)
-        return sorted(([_small(c), *sorted((self.atom(a) for a in m), key=_text)] for m, c in p.terms.items()), key=_text)
+        return sorted(
+            ([_small(c), *sorted((self.atom(a) for a in m), key=_text)] for m, c in p.terms.items()),
+            key=_text,
+        )
 
     def atom(self, a: Atom) -> Json:
         if type(a) is Fn:
             return [a.op, self.poly(a.a), self.poly(a.b)]
         if type(a) is Knob:
-            raise ValueError(f"a program with the open knob {a.name!r} has no JSON form; replay its trace with a config first")
+            raise ValueError(
+                f"a program with the open knob {a.name!r} has no JSON form; resolve its trace first"
+            )
         return self.vars[a]
 
     def expr(self, e: Expr) -> Json:
@@ -161,4 +175,3 @@ def _in_order_of_use(f: PrimFunc) -> list[Buffer]:
 def structural_equal(a: PrimFunc, b: PrimFunc) -> bool:
     """Whether two programs are equal up to names."""
     return canonical_json(a) == canonical_json(b)
-

@@ -11,9 +11,18 @@ from .stmt import Block, For, LoopKind, Stmt
 
 _INDENT = "    "
 _INFIX = {
-    "add": ("+", 4), "sub": ("-", 4), "mul": ("*", 5), "truediv": ("/", 5), "floordiv": ("//", 5), "floormod": ("%", 5),
-    "and": ("&", 2), "xor": ("^", 1), "or": ("|", 0), "shl": ("<<", 3), "shr": (">>", 3),
-}  # fmt: skip
+    "add": ("+", 4),
+    "sub": ("-", 4),
+    "mul": ("*", 5),
+    "truediv": ("/", 5),
+    "floordiv": ("//", 5),
+    "floormod": ("%", 5),
+    "and": ("&", 2),
+    "xor": ("^", 1),
+    "or": ("|", 0),
+    "shl": ("<<", 3),
+    "shr": (">>", 3),
+}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -118,7 +127,13 @@ def expr(e: Expr, m: dict[Atom, Poly] | None = None, outer: int = -1) -> str:
         case Compare(op, a, b):
             return f"({expr(a, m, 9)} {_COMPARE[op]} {expr(b, m, 9)})"
         case Unary(op, a):
-            return f"-{expr(a, m, 9)}" if op == "neg" else f"{op}_({expr(a, m)})" if op == "not" else f"{op}({expr(a, m)})"
+            return (
+                f"-{expr(a, m, 9)}"
+                if op == "neg"
+                else f"{op}_({expr(a, m)})"
+                if op == "not"
+                else f"{op}({expr(a, m)})"
+            )
         case InBounds(conditions):
             return "(" + " and ".join(condition(at(c)) for c in conditions) + ")" if conditions else "True"
         case Select(cond, a, b):

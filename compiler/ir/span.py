@@ -7,9 +7,12 @@ import sys
 from dataclasses import dataclass
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-_INTERNAL = tuple(os.path.join(_PACKAGE, part) + os.sep for part in ("compiler", "tuner", "measure", "db", "service"))
+_INTERNAL = tuple(
+    os.path.join(_PACKAGE, part) + os.sep for part in ("compiler", "tuner", "measure", "db", "service")
+)
 _LINKED = tuple(
-    os.path.join(_PACKAGE, "src", "tilewright", part) + os.sep for part in ("compiler", "tuner", "measure", "db", "service")
+    os.path.join(_PACKAGE, "src", "tilewright", part) + os.sep
+    for part in ("compiler", "tuner", "measure", "db", "service")
 )
 
 

@@ -25,13 +25,15 @@ class IterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One assignment over iteration variables: `buffer[indices] = value` for every instance whose `predicates` are all negative.
+    """One assignment over iteration variables: `buffer[indices] = value` for every instance whose
+    `predicates` are all negative.
 
     iters, kinds: the iteration variables and whether each is spatial or reduce.
     binds: per iteration variable, its value over the loop variables around the block.
     predicates: polynomials over loop variables; an instance exists where each is below 0.
     indices, value: over the iteration variables. A reduction's value reads `buffer[indices]`.
-    init: for a reduction, the value before its first step, until decompose_reduction makes it a block of its own.
+    init: for a reduction, the value before its first step, until decompose_reduction makes it a block of its
+    own.
     """
 
     name: str

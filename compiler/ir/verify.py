@@ -1,4 +1,5 @@
-"""What a program must satisfy before it becomes native code: names in scope, one writer rules, and every access in bounds."""
+"""What a program must satisfy before it becomes native code: names in scope, one writer rules, and every
+access in bounds."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ MAX_BYTES = 16 << 30
 
 
 def verify(func: PrimFunc, at: str = "") -> None:
-    """Raises VerifyError unless: names are distinct, ranks fit, every variable is in scope, every block's iteration variables stay in
-    their extents, and every read and write is proved in bounds or guarded by an InBounds condition or a predicate."""
+    """Raises VerifyError unless: names are distinct, ranks fit, every variable is in scope, every block's
+    iteration variables stay in their extents, and every read and write is proved in bounds or guarded by an
+    InBounds condition or a predicate."""
     _unique((b.name for b in func.params + func.allocs), "buffer", at)
     _unique((b.name for _, b in func.blocks()), "block", at)
     known = set(func.params + func.allocs)
@@ -29,7 +31,9 @@ def verify(func: PrimFunc, at: str = "") -> None:
         for extent in b.shape:
             if extent.const is not None:
                 if extent.const < 1:
-                    raise VerifyError(f"buffer {b.name!r} has the extent {extent.const}; at least 1 is needed", at)
+                    raise VerifyError(
+                        f"buffer {b.name!r} has the extent {extent.const}; at least 1 is needed", at
+                    )
                 size *= extent.const
         total += size
     if total > MAX_BYTES:
@@ -78,8 +82,11 @@ def _scopes(path: Path, block: Block, where: str, at: str) -> None:
             raise VerifyError(f"{where} uses {v.name!r}, which is not one of its iteration variables", at)
     for it, bind in zip(block.iters, block.binds, strict=True):
         for bad, word in ((bind - it.extent, "above"), (-bind - 1, "below")):
-            if not _holds(bad, block.predicates):
-                raise VerifyError(f"{where}: the binding of {it.name!r}, {bind!r}, may be {word} its range [0, {it.extent!r})", at)
+            if not follows(bad, block.predicates):
+                raise VerifyError(
+                    f"{where}: the binding of {it.name!r}, {bind!r}, may be {word} [0, {it.extent!r})",
+                    at,
+                )
 
 
 def _inside(block: Block) -> Iterable[Poly]:
@@ -89,7 +96,7 @@ def _inside(block: Block) -> Iterable[Poly]:
         yield from indices_of(block.init)
 
 
-def _holds(p: Poly, known: Iterable[Poly]) -> bool:
+def follows(p: Poly, known: Iterable[Poly]) -> bool:
     """Whether p < 0 follows from its bounds or from one of the conditions (each < 0) by a constant."""
     if proven_negative(p):
         return True
@@ -121,8 +128,11 @@ def _value(e: Expr, known: tuple[Poly, ...], where: str, at: str) -> None:
 def _access(access: Load, known: tuple[Poly, ...], where: str, at: str) -> None:
     b = access.buffer
     if len(access.indices) != len(b.shape):
-        raise VerifyError(f"{where} {b.name!r} with {len(access.indices)} indices; it has {len(b.shape)} dimensions", at)
+        raise VerifyError(
+            f"{where} {b.name!r} with {len(access.indices)} indices; it has {len(b.shape)} dimensions", at
+        )
     for d, (i, extent) in enumerate(zip(access.indices, b.shape, strict=True)):
-        if not _holds(-i - 1, known) or not _holds(i - extent, known):
-            raise VerifyError(f"{where} {b.name!r} at {i!r} in dimension {d}, which may leave [0, {extent!r})", at)
-
+        if not follows(-i - 1, known) or not follows(i - extent, known):
+            raise VerifyError(
+                f"{where} {b.name!r} at {i!r} in dimension {d}, which may leave [0, {extent!r})", at
+            )

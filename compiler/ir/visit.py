@@ -100,7 +100,8 @@ def walk(body: Iterable[Stmt], path: Path = ()) -> Iterator[tuple[Path, Block]]:
 
 
 def rewrite(body: tuple[Stmt, ...], f: Callable[[Stmt], Stmt | tuple[Stmt, ...]]) -> tuple[Stmt, ...]:
-    """Bottom-up rewriting; `f` answers a statement or a tuple of statements that takes its place. Loops left empty vanish."""
+    """Bottom-up rewriting; `f` answers a statement or a tuple of statements that takes its place. Loops left
+    empty vanish."""
     out: list[Stmt] = []
     for s in body:
         if type(s) is For:

@@ -1,0 +1,246 @@
+"""compute_at and reverse_compute_at: a block moved under a loop of its consumer or of its producer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...arith import Poly, Var, poly, region, substitute
+from ...arith.region import Range
+from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
+from ...ir.func import fresh
+from ..errors import ScheduleError
+from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
+from .loops import add_predicate
+
+
+def _bound_loads(block: Block, buffer: object) -> list[tuple[Poly, ...]]:
+    """The indices, over loop variables, at which the block reads the buffer."""
+    m = block.binding
+    return [tuple(substitute(i, m) for i in x.indices) for x in loads(block.value) if x.buffer is buffer]
+
+
+def check_target(func: PrimFunc, at: For, path: tuple[For, ...], block: Block, primitive: str) -> None:
+    """The loop does not stand around the block already, and is no vector loop."""
+    if any(f.var is at.var for f in path):
+        raise ScheduleError(primitive, f"{block.name!r} is under loop {at.var.name!r} already", func, at)
+    for outer in (
+        f
+        for p, _ in func.blocks()
+        if any(f is at for f in p)
+        for f in p[: [f is at for f in p].index(True) + 1]
+    ):
+        if outer.kind is LoopKind.VECTORIZED:
+            raise ScheduleError(
+                primitive,
+                f"loop {outer.var.name!r} is a vector loop; whole loops cannot be its lanes",
+                func,
+                at,
+            )
+
+
+def check_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...], at: For) -> None:
+    """An intermediate with one writer, all of whose readers are under the loop, and whose own inputs are
+    ready there."""
+
+    def refuse(reason: str) -> ScheduleError:
+        return ScheduleError("compute_at", reason, func, block)
+
+    check_target(func, at, path, block, "compute_at")
+    if block.buffer in func.params:
+        raise refuse(
+            f"{block.name!r} writes the output {block.buffer.name}, which is needed outside of the loop"
+        )
+    if writers(func, block.buffer) != [block]:
+        raise refuse(f"{block.buffer.name} is written by more than one block")
+    if block.is_reduction and block.init is None:
+        raise refuse(f"the init of {block.name!r} was decomposed; move it before that")
+    under = {b.name for _, b in blocks_under(at)}
+    outside = [r.name for r in readers(func, block.buffer) if r.name not in under]
+    if outside:
+        raise refuse(
+            f"{', '.join(map(repr, outside))} reads {block.buffer.name} outside of loop {at.var.name!r}"
+        )
+    if not under & {r.name for r in readers(func, block.buffer)}:
+        raise refuse(f"nobody under loop {at.var.name!r} reads {block.buffer.name}")
+    target = root_of(func, next(iter(under)))
+    if root_of(func, block.name) > target:
+        raise refuse(f"{block.name!r} comes after loop {at.var.name!r}")
+    _check_inputs_ready(func, block, at, "compute_at", refuse(""))
+
+
+def _check_inputs_ready(func: PrimFunc, block: Block, at: For, primitive: str, error: ScheduleError) -> None:
+    """What the moved block reads must be complete when an iteration of the loop begins."""
+    under = {b.name for _, b in blocks_under(at)}
+    target = root_of(func, next(iter(under)))
+    for x in loads(block.value):
+        if x.buffer is block.buffer:
+            continue
+        for w in writers(func, x.buffer):
+            if root_of(func, w.name) >= target:
+                reason = f"{block.name!r} reads {x.buffer.name}, which {w.name!r} writes in that loop nest"
+                raise ScheduleError(primitive, reason, error.func, error.at)
+
+
+def identity_dims(
+    func: PrimFunc, block: Block, indices: Sequence[Poly], primitive: str, buffer: str
+) -> dict[Var, int]:
+    """Iteration variable -> the dimension that it alone indexes. Refused where an index is anything but a
+    variable or a constant."""
+    dims: dict[Var, int] = {}
+    for d, e in enumerate(indices):
+        a = e.atom
+        if isinstance(a, Var) and a in block.iters and a not in dims:
+            dims[a] = d
+        elif e.vars():
+            reason = f"{block.name!r} indexes {buffer} by {e!r}, which is no iteration variable of its own"
+            raise ScheduleError(primitive, reason, func, block)
+    return dims
+
+
+def renest(
+    block: Block, dims: dict[Var, int], box: list[Range], keep: Sequence[Poly], func: PrimFunc, primitive: str
+) -> tuple[tuple[Stmt, ...], list[Var]]:
+    """New loops for the block: an iteration variable in `dims` covers its dimension's box, the others run in
+    full."""
+    loops: list[Var] = []
+    binds: list[Poly] = []
+    predicates = list(keep)
+    taken = {f.var.name for path, _ in func.blocks() for f in path}
+    for it in block.iters:
+        own = it.name if it.name.startswith(block.name) else f"{block.name}_{it.name}"
+        name = fresh(own, taken)
+        if it in dims:
+            base, span = box[dims[it]]
+            if span.vars():
+                raise ScheduleError(
+                    primitive, f"the size of the region of {it.name!r} changes with a loop", func, block
+                )
+            v = Var(name, span)
+            binds.append(base + v)
+            predicates.append(base + v - it.extent)
+        else:
+            v = Var(name, it.extent)
+            binds.append(poly(v))
+        loops.append(v)
+    new = replace(block, binds=tuple(binds), predicates=())
+    for p in predicates:
+        new = add_predicate(new, p)
+    return nest(loops, new), loops
+
+
+def shared_outer_predicates(blocks: Sequence[Block], inner: set[Var]) -> list[Poly]:
+    """Predicates that all blocks carry and that hold for a whole iteration: what does not exist for them does
+    not for a moved block."""
+    first = blocks[0].predicates
+    return [p for p in first if not p.vars() & inner and all(p in b.predicates for b in blocks)]
+
+
+def _move(func: PrimFunc, name: str, loop: Var, body: tuple[Stmt, ...], at_end: bool) -> PrimFunc:
+    def visit(s: Stmt) -> Stmt | tuple[Stmt, ...]:
+        if type(s) is Block and s.name == name:
+            return ()
+        if type(s) is For and s.var is loop:
+            return replace(s, body=(*s.body, *body) if at_end else (*body, *s.body))
+        return s
+
+    return func.rewrite(visit)
+
+
+def compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, list[Var]]:
+    """Moves a producer to the start of a loop's body, where it computes just what that iteration reads.
+
+    before: `for i: B[i] = …` then `for i_0: for i_1: C[i_0 * 4 + i_1] = B[…]`
+    after `compute_at(B, i_0)`: `for i_0: { for i: B[i_0 * 4 + i] = …; for i_1: C[…] = B[…] }`
+    Returns the program and the block's new loops, one for each iteration variable. Refused: outputs, readers
+    outside of the loop, a region that is no box, inputs written in the nest it would move to.
+    """
+    path, block = find_block(func, name, "compute_at")
+    at = find_loop(func, loop, "compute_at")
+    check_compute_at(func, block, path, at)
+    under = list(blocks_under(at))
+    inner = {f.var for p, _ in under for f in p if f is not at}
+    consumers = [b for _, b in under if any(x.buffer is block.buffer for x in loads(b.value))]
+    box = region([i for b in consumers for i in _bound_loads(b, block.buffer)], inner)
+    if box is None:
+        raise ScheduleError(
+            "compute_at", f"what loop {loop.name!r} reads of {block.buffer.name} is not a box", func, at
+        )
+    dims = identity_dims(func, block, block.indices, "compute_at", block.buffer.name)
+    body, loops = renest(block, dims, box, shared_outer_predicates(consumers, inner), func, "compute_at")
+    return _move(func, name, loop, body, at_end=False), loops
+
+
+def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...], at: For) -> list[Block]:
+    """The producers under the loop whose result is complete at the end of each iteration."""
+
+    def refuse(reason: str) -> ScheduleError:
+        return ScheduleError("reverse_compute_at", reason, func, block)
+
+    check_target(func, at, path, block, "reverse_compute_at")
+    if block.is_reduction or block.init is not None:
+        raise refuse(
+            f"{block.name!r} is a reduction; only elementwise consumers can be moved under a producer's loop"
+        )
+    target = root_of(func, next(b.name for _, b in blocks_under(at)))
+    if root_of(func, block.name) <= target:
+        raise refuse(f"{block.name!r} does not come after loop {at.var.name!r}")
+    under = {b.name: b for _, b in blocks_under(at)}
+    sources: dict[str, list[Block]] = {}
+    for x in loads(block.value):
+        for w in writers(func, x.buffer):
+            if root_of(func, w.name) > target:
+                raise refuse(f"{w.name!r} writes {x.buffer.name} after loop {at.var.name!r}")
+            if root_of(func, w.name) == target:
+                sources.setdefault(x.buffer.name, []).append(w)
+    if len(sources) != 1:
+        raise refuse(
+            f"{block.name!r} must read one buffer made under loop {at.var.name!r}; it reads {len(sources)}"
+        )
+    (producers,) = sources.values()
+    around = {f.var for p, b in func.blocks() if b.name in under for f in p[: _position(p, at.var) + 1]}
+    for w in producers:
+        if w.name not in under:
+            raise refuse(f"{w.name!r} writes {w.buffer.name} outside of loop {at.var.name!r}")
+        carried = sorted(v.name for v in w.loop_vars(IterKind.REDUCE) & around)
+        if carried:
+            raise refuse(
+                f"loop {carried[0]!r} carries the reduction of {w.name!r}, which is not complete under it"
+            )
+    return producers
+
+
+def _position(path: tuple[For, ...], var: Var) -> int:
+    return next(n for n, f in enumerate(path) if f.var is var)
+
+
+def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, list[Var]]:
+    """Moves an elementwise consumer to the end of a loop's body, where it uses just what that iteration made.
+
+    before: `for i_0: for i_1: B[i_0 * 4 + i_1] = …` then `for i: C[i] = B[i]`
+    after `reverse_compute_at(C, i_0)`: `for i_0: { for i_1: B[…] = …; for i: C[i_0 * 4 + i] = B[i_0 * 4 + i]
+    }` Returns the program and the block's new loops, one for each iteration variable. Refused: reductions,
+    consumers that read elsewhere than at their own place, a loop under which a reduction is not complete yet.
+    """
+    path, block = find_block(func, name, "reverse_compute_at")
+    at = find_loop(func, loop, "reverse_compute_at")
+    producers = check_reverse_compute_at(func, block, path, at)
+    source = producers[0].buffer
+    used = {x.indices for x in loads(block.value) if x.buffer is source}
+    distinct = {tuple(p.key for p in i) for i in used}
+    if len(distinct) != 1:
+        raise ScheduleError(
+            "reverse_compute_at", f"{block.name!r} reads {source.name} at more than one place", func, block
+        )
+    dims = identity_dims(func, block, next(iter(used)), "reverse_compute_at", source.name)
+    under = list(blocks_under(at))
+    inner = {f.var for p, _ in under for f in p if f is not at}
+    box = region([b.bound_indices() for b in producers], inner)
+    if box is None:
+        raise ScheduleError(
+            "reverse_compute_at", f"what loop {loop.name!r} writes of {source.name} is not a box", func, at
+        )
+    body, loops = renest(
+        block, dims, box, shared_outer_predicates(producers, inner), func, "reverse_compute_at"
+    )
+    return _move(func, name, loop, body, at_end=True), loops

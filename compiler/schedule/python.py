@@ -1,0 +1,82 @@
+"""A trace as the Python that a person would write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .steps import STEPS
+from .trace import Instruction, Trace
+
+
+def script(trace: Trace, schedule: str = "sch") -> str:
+    """One statement for each step; outputs that no later step uses are `_`, and a name is used once."""
+    names: dict[str, str] = {}
+    taken: set[str] = {schedule, "_"}
+    used = {x for i in trace.instructions for x in _references(i)}
+    lines = [_line(i, names, taken, used, schedule) for i in trace.instructions]
+    return "\n".join(line for line in lines if line) + "\n"
+
+
+def _references(i: Instruction) -> list[str]:
+    out: list[str] = []
+    for key, kind in STEPS[i.name].args.items():
+        v = i.args[key]
+        if kind in ("block", "loop", "target"):
+            out.append(v)
+        elif kind in ("loops", "factors"):
+            out += [x for x in v if isinstance(x, str)]
+    return out
+
+
+def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str], schedule: str) -> str:
+    call = f"{schedule}.{i.name}({', '.join(_arguments(i, names))})"
+    if not i.outputs:
+        return call
+    live = [o in used for o in i.outputs]
+    if (
+        not any(live)
+        and STEPS[i.name].out in ("block", "loop", "loops")
+        and i.name in ("get_block", "get_loops")
+    ):
+        return ""
+    hints = i.hints or i.outputs
+    outputs = [
+        _name(o, h, names, taken) if alive else "_"
+        for o, h, alive in zip(i.outputs, hints, live, strict=True)
+    ]
+    if not any(live):
+        return call
+    target = ", ".join(outputs) + ("," if len(outputs) == 1 and STEPS[i.name].out == "loops" else "")
+    return f"{target} = {call}"
+
+
+def _name(output: str, hint: str, names: dict[str, str], taken: set[str]) -> str:
+    name, n = hint, 1
+    while name in taken:
+        name, n = f"{hint}_{n}", n + 1
+    taken.add(name)
+    names[output] = name
+    return name
+
+
+def _arguments(i: Instruction, names: dict[str, str]) -> list[str]:
+    step = STEPS[i.name]
+    defaults = step.defaults or {}
+    out: list[str] = []
+    for key, kind in step.args.items():
+        v: Any = i.args[key]
+        if key in defaults and defaults[key] == v:
+            continue
+        if i.name == "get_block" and i.hints:
+            text = repr(i.hints[0])
+        elif kind in ("block", "loop", "target"):
+            text = names.get(v, v)
+        elif kind == "loops":
+            out += [names.get(x, x) for x in v]
+            continue
+        elif kind == "factors":
+            text = "[" + ", ".join(names.get(x, x) if isinstance(x, str) else repr(x) for x in v) + "]"
+        else:
+            text = repr(list(v)) if isinstance(v, tuple) else repr(v)
+        out.append(f"{key}={text}" if kind in ("factors", "order") or key in defaults else text)
+    return out

@@ -1,0 +1,61 @@
+"""Traces applied to programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ir import PrimFunc
+from .errors import TraceError
+from .schedule import BlockRV, LoopRV, Schedule
+from .steps import STEPS
+from .trace import Instruction, Trace
+
+
+def replay(trace: Trace, func: PrimFunc) -> Schedule:
+    """See `Trace.apply`."""
+    sch = Schedule(func)
+    names: dict[str, Any] = {}
+    for n, i in enumerate(trace.instructions):
+        at = f"/steps/{n}"
+        args = {k: _value(i, k, names, at) for k in i.args}
+        method = getattr(sch, i.name)
+        if i.name in ("fuse", "reorder"):
+            out = method(*args["loops"])
+        elif i.name == "sample_categorical":
+            out = method(args["candidates"], name=i.outputs[0])
+        else:
+            out = method(**args)
+        _bind(names, i, out, at)
+    return sch
+
+
+def _value(i: Instruction, key: str, names: dict[str, Any], at: str) -> Any:
+    v = i.args[key]
+    kind = STEPS[i.name].args[key]
+    if kind in ("block", "loop", "target"):
+        return _named(v, kind, names, f"{at}/{key}")
+    if kind == "loops":
+        return [_named(x, "loop", names, f"{at}/{key}") for x in v]
+    if kind == "factors":
+        return [_named(x, "knob", names, f"{at}/{key}") if isinstance(x, str) else x for x in v]
+    return v
+
+
+def _named(name: str, kind: str, names: dict[str, Any], at: str) -> Any:
+    if name not in names:
+        raise TraceError(f"no earlier step gave {name!r}", at)
+    found = names[name]
+    wanted = {"block": BlockRV, "loop": LoopRV}.get(kind)
+    if wanted is not None and not isinstance(found, wanted):
+        raise TraceError(f"{name!r} is no {kind}", at)
+    return found
+
+
+def _bind(names: dict[str, Any], i: Instruction, out: Any, at: str) -> None:
+    got: Sequence[Any] = out if isinstance(out, list) else [] if out is None else [out]
+    if len(got) != len(i.outputs):
+        raise TraceError(
+            f"{i.name} gave {len(got)} results on this program, the trace names {len(i.outputs)}", at
+        )
+    names.update(zip(i.outputs, got, strict=True))

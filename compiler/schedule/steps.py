@@ -1,0 +1,46 @@
+"""The steps that a trace may hold: the arguments of each, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ArgKind = Literal[
+    "block", "loop", "loops", "factors", "int", "text", "scope", "order", "value", "target", "integers"
+]
+OutKind = Literal["block", "loop", "loops", "knob", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kind of step: argument name -> kind, the arguments that may be left out with their defaults, and
+    the outputs."""
+
+    args: dict[str, ArgKind]
+    out: OutKind
+    defaults: dict[str, object] | None = None
+
+
+#: Names are those of the methods of Schedule.
+STEPS: dict[str, Step] = {
+    "get_block": Step({"block": "int"}, "block"),
+    "get_loops": Step({"block": "block"}, "loops"),
+    "sample_categorical": Step({"candidates": "integers"}, "knob"),
+    "split": Step({"loop": "loop", "factors": "factors", "overlap": "int"}, "loops", {"overlap": 0}),
+    "fuse": Step({"loops": "loops"}, "loop"),
+    "reorder": Step({"loops": "loops"}, "none"),
+    "parallel": Step({"loop": "loop"}, "none"),
+    "vectorize": Step({"loop": "loop"}, "none"),
+    "unroll": Step({"loop": "loop"}, "none"),
+    "annotate": Step({"at": "target", "key": "text", "value": "value"}, "none"),
+    "compute_at": Step({"block": "block", "loop": "loop"}, "loops"),
+    "reverse_compute_at": Step({"block": "block", "loop": "loop"}, "loops"),
+    "compute_inline": Step({"block": "block"}, "none"),
+    "reverse_compute_inline": Step({"block": "block"}, "none"),
+    "cache_read": Step(
+        {"block": "block", "index": "int", "scope": "scope", "order": "order"}, "block", {"order": None}
+    ),
+    "cache_write": Step({"block": "block", "index": "int", "scope": "scope"}, "block"),
+    "set_scope": Step({"block": "block", "index": "int", "scope": "scope"}, "none"),
+    "decompose_reduction": Step({"block": "block", "loop": "loop"}, "block"),
+}

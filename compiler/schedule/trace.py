@@ -1,0 +1,192 @@
+"""Traces: what was done to a program, replayable on any program that is equal up to names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import rfc8785
+
+from ..ir import PrimFunc
+from ..ir.expr import SCOPES
+from .errors import TraceError
+from .steps import STEPS, ArgKind
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
+
+#: Raised when the meaning of a step changes; a reader refuses what it does not know.
+TRACE_VERSION = 1
+MAX_STEPS = 1000
+
+Json = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One step. Arguments are plain values; blocks, loops and knobs are the names (`b0`, `l3`, `k1`) that
+    earlier steps gave.
+
+    hints: for people, the names that the outputs had in the program that was scheduled.
+    """
+
+    name: str
+    args: Mapping[str, Json]
+    outputs: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+
+    def to_json(self, hints: bool = True) -> dict[str, Json]:
+        defaults = STEPS[self.name].defaults or {}
+        args = {k: _plain(v) for k, v in self.args.items() if not (k in defaults and defaults[k] == v)}
+        out: dict[str, Json] = {"do": self.name, **args}
+        if self.outputs:
+            out["out"] = list(self.outputs)
+        if hints and self.hints:
+            out["hints"] = list(self.hints)
+        return out
+
+
+def _plain(v: Json) -> Json:
+    return list(v) if isinstance(v, tuple) else v
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A sequence of instructions. With a `sample_categorical` in it, its knobs are open and the trace is that
+    of a sketch."""
+
+    instructions: tuple[Instruction, ...] = ()
+
+    def to_json(self, *, hints: bool = True) -> dict[str, Json]:
+        """JSON values. Without hints the form is canonical: equal for traces that do the same."""
+        return {"version": TRACE_VERSION, "steps": [i.to_json(hints) for i in self.instructions]}
+
+    def canonical_json(self) -> str:
+        """RFC 8785 text without hints: what identifies a candidate."""
+        return rfc8785.dumps(self.to_json(hints=False)).decode()
+
+    @staticmethod
+    def from_json(data: Json, at: str = "") -> Trace:
+        """Reads `to_json`'s form, which may come from anywhere. Raises TraceError with a JSON pointer."""
+        if not isinstance(data, dict) or set(data) != {"version", "steps"}:
+            raise TraceError("a trace is an object with the fields 'version' and 'steps'", at)
+        if data["version"] != TRACE_VERSION:
+            raise TraceError(
+                f"version {data['version']!r} is not known; this program reads {TRACE_VERSION}",
+                f"{at}/version",
+            )
+        steps = data["steps"]
+        if not isinstance(steps, list) or len(steps) > MAX_STEPS:
+            raise TraceError(f"steps must be an array of at most {MAX_STEPS}", f"{at}/steps")
+        return Trace(tuple(_instruction(s, f"{at}/steps/{n}") for n, s in enumerate(steps)))
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The names of the open knobs."""
+        return tuple(i.outputs[0] for i in self.instructions if i.name == "sample_categorical")
+
+    def resolve(self, config: Mapping[str, int]) -> Trace:
+        """The trace with every knob replaced by its integer. Raises TraceError for a knob without a value, or
+        one outside its domain."""
+        out: list[Instruction] = []
+        for i in self.instructions:
+            if i.name == "sample_categorical":
+                knob = i.outputs[0]
+                if config.get(knob) not in i.args["candidates"]:
+                    raise TraceError(
+                        f"knob {knob!r} takes one of {list(i.args['candidates'])}, got {config.get(knob)!r}"
+                    )
+            elif "factors" in i.args:
+                factors = tuple(config[f] if isinstance(f, str) else f for f in i.args["factors"])
+                out.append(replace(i, args={**i.args, "factors": factors}))
+            else:
+                out.append(i)
+        return Trace(tuple(out))
+
+    def apply(self, func: PrimFunc) -> Schedule:
+        """A new schedule of `func` with every step done. Raises ScheduleError where a step is not legal,
+        TraceError where it refers to something that no earlier step gave."""
+        from .replay import replay
+
+        return replay(self, func)
+
+    def script(self) -> str:
+        """The Python that a person would write."""
+        from .python import script
+
+        return script(self)
+
+
+def _instruction(data: Json, at: str) -> Instruction:
+    if not isinstance(data, dict) or data.get("do") not in STEPS:
+        known = ", ".join(STEPS)
+        what = data.get("do") if isinstance(data, dict) else data
+        raise TraceError(f"unknown step {what!r}; known: {known}", at)
+    name = data["do"]
+    step = STEPS[name]
+    args: dict[str, Json] = {}
+    for key in data:
+        if key not in step.args and key not in ("do", "out", "hints"):
+            raise TraceError(f"{name} has no argument {key!r}; known: {', '.join(step.args)}", f"{at}/{key}")
+    for key, kind in step.args.items():
+        if key in data:
+            args[key] = _argument(data[key], kind, f"{at}/{key}")
+        elif step.defaults is not None and key in step.defaults:
+            args[key] = step.defaults[key]
+        else:
+            raise TraceError(f"{name} lacks the argument {key!r}", at)
+    outputs = _names(data.get("out", []), f"{at}/out")
+    counts = {"none": (0, 0), "loops": (0, 100)}.get(step.out, (1, 1))
+    if not counts[0] <= len(outputs) <= counts[1]:
+        raise TraceError(f"{name} gives {step.out}, but names {len(outputs)} outputs", f"{at}/out")
+    hints = data.get("hints", [])
+    if (
+        not isinstance(hints, list)
+        or (len(hints) != len(outputs) and hints)
+        or not all(isinstance(h, str) and h.isidentifier() for h in hints)
+    ):
+        raise TraceError("hints are identifiers, one for each output", f"{at}/hints")
+    return Instruction(name, args, outputs, tuple(hints))
+
+
+def _names(data: Json, at: str) -> tuple[str, ...]:
+    if not isinstance(data, list) or not all(
+        isinstance(x, str) and x.isidentifier() and len(x) <= 100 for x in data
+    ):
+        raise TraceError("expected an array of identifiers", at)
+    return tuple(data)
+
+
+def _argument(v: Json, kind: ArgKind, at: str) -> Json:
+    if kind in ("block", "loop", "target", "text"):
+        if not isinstance(v, str) or not v or len(v) > 100:
+            raise TraceError(f"expected a {kind}'s name, got {v!r}", at)
+        return v
+    if kind == "loops":
+        return _names(v, at)
+    if kind == "int":
+        return _integer(v, at)
+    if kind == "scope":
+        if v not in SCOPES:
+            raise TraceError(f"unknown scope {v!r}; known: {', '.join(SCOPES)}", at)
+        return v
+    if kind == "value":
+        if type(v) not in (str, int):
+            raise TraceError(f"expected a string or an integer, got {v!r}", at)
+        return v
+    if kind == "order" and v is None:
+        return None
+    if not isinstance(v, Sequence) or isinstance(v, str) or len(v) > 100_000:
+        raise TraceError(f"expected an array, got {v!r}", at)
+    if kind == "factors":
+        return tuple(
+            x if x is None or isinstance(x, str) else _integer(x, f"{at}/{n}") for n, x in enumerate(v)
+        )
+    return tuple(_integer(x, f"{at}/{n}") for n, x in enumerate(v))
+
+
+def _integer(v: Json, at: str) -> int:
+    if type(v) is not int or abs(v) >= 2**53:
+        raise TraceError(f"expected an integer, got {v!r}", at)
+    return v

@@ -1,0 +1,110 @@
+"""A program's blocks in groups that are scheduled together: a reduction with its producers and its epilogue,
+or one elementwise block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir import Block, PrimFunc, Unary, buffers_read, loads, walk_expr
+from ..schedule import Schedule
+from ..schedule.find import readers, writers
+from ..schedule.primitives.inline import is_permutation
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """main: the block that is tiled. producers: elementwise blocks that only main reads. epilogue: the
+    elementwise block, over the same points as main, that alone reads main's result; None when there is
+    none."""
+
+    main: str
+    producers: tuple[str, ...] = ()
+    epilogue: str | None = None
+
+
+def is_elementwise(block: Block) -> bool:
+    """No reduction, and writes at its own iteration variables."""
+    return not block.is_reduction and block.init is None and is_permutation(block.indices, block.iters)
+
+
+def inline_elementwise(sch: Schedule) -> None:
+    """Inlines each elementwise intermediate into its only reader when that is elementwise too: nothing is
+    computed twice, and a pass over memory is saved."""
+    while True:
+        candidate = next((b for _, b in sch.func.blocks() if _inlines(sch.func, b)), None)
+        if candidate is None:
+            return
+        sch.compute_inline(sch.get_block(candidate.name))
+
+
+def _inlines(func: PrimFunc, block: Block) -> bool:
+    if block.buffer in func.params or not is_elementwise(block) or len(writers(func, block.buffer)) != 1:
+        return False
+    users = readers(func, block.buffer)
+    if len(users) != 1 or users[0].is_reduction:
+        return False
+    at_once = len([x for x in loads(users[0].value) if x.buffer is block.buffer]) == 1
+    cheap = not any(type(e) is Unary for e in walk_expr(block.value))
+    return at_once or cheap
+
+
+def groups_of(func: PrimFunc) -> list[Group]:
+    """The groups in program order; every block stands in exactly one."""
+    blocks = [b for _, b in func.blocks()]
+    taken: set[str] = set()
+    groups: dict[str, Group] = {}
+    for b in blocks:
+        if not b.is_reduction:
+            continue
+        producers = []
+        for buffer in buffers_read(b):
+            made = writers(func, buffer)
+            if len(made) == 1 and made[0].name not in taken and _only_feeds(func, made[0], b):
+                producers.append(made[0].name)
+        epilogue = _epilogue(func, b)
+        if epilogue in taken:
+            epilogue = None
+        taken |= {b.name, *producers, *([epilogue] if epilogue else [])}
+        groups[b.name] = Group(b.name, tuple(producers), epilogue)
+    return [
+        groups[b.name] if b.name in groups else Group(b.name)
+        for b in blocks
+        if b.name in groups or b.name not in taken
+    ]
+
+
+def _only_feeds(func: PrimFunc, producer: Block, main: Block) -> bool:
+    return (
+        producer.buffer not in func.params
+        and is_elementwise(producer)
+        and readers(func, producer.buffer) == [main]
+    )
+
+
+def _epilogue(func: PrimFunc, main: Block) -> str | None:
+    """The only reader of main's intermediate, when it covers the same points, each at its own place."""
+    if main.buffer in func.params:
+        return None
+    users = readers(func, main.buffer)
+    if len(users) != 1 or not is_elementwise(users[0]):
+        return None
+    user = users[0]
+    used = [x.indices for x in loads(user.value) if x.buffer is main.buffer]
+    same = all(i == used[0] for i in used) and is_permutation(used[0], user.iters)
+    others_ready = all(
+        w.name != main.name and _before(func, w.name, main.name)
+        for buffer in buffers_read(user)
+        if buffer is not main.buffer
+        for w in writers(func, buffer)
+    )
+    full = [it.extent for it in user.iters]
+    return (
+        user.name
+        if same and others_ready and sorted(map(repr, full)) == sorted(map(repr, main.buffer.shape))
+        else None
+    )
+
+
+def _before(func: PrimFunc, first: str, second: str) -> bool:
+    names = [b.name for _, b in func.blocks()]
+    return names.index(first) < names.index(second)

@@ -1,0 +1,120 @@
+"""A sketch's constraints and features over whole populations of configs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arith import Knob, product
+from ..ir import PrimFunc
+from .compile import ColumnCompiler
+from .features import FEATURE_NAMES, feature_columns
+
+if TYPE_CHECKING:
+    from .sketch import Constraint
+
+#: int64, shape (configs, knobs); the columns are in the order of the sketch's knobs.
+Population = NDArray[np.int64]
+
+_CHUNK = 2048
+_ROUNDS = 200
+
+
+class SketchColumns:
+    """Compiled once for each sketch; works on populations of shape (n, knobs)."""
+
+    def __init__(
+        self, func: PrimFunc, main: str, index: int, knobs: Sequence[Knob], constraints: Sequence[Constraint]
+    ) -> None:
+        self.knobs = tuple(knobs)
+        self.domains = [np.array(k.domain, np.int64) for k in knobs]
+        self._labels = [c.label for c in constraints]
+        compiler = ColumnCompiler(knobs)
+        self._values = compiler.compile([compiler.emit(c.value) for c in constraints])
+        self._limits = np.array([c.at_most for c in constraints], np.float32)[:, None]
+        compiler = ColumnCompiler(knobs)
+        self._features = compiler.compile(feature_columns(func, main, index, compiler))
+
+    @property
+    def size(self) -> int:
+        """The number of configs, legal or not."""
+        return product(len(k.domain) for k in self.knobs).const or 1
+
+    def _broken(self, population: Population) -> NDArray[np.bool_]:
+        """shape (constraints, n): where a constraint does not hold."""
+        columns = population.T.astype(np.float32)
+        out = np.empty((len(self._labels), columns.shape[1]), np.float32)
+        return np.asarray(self._values(columns, out) > self._limits)
+
+    def valid(self, population: Population) -> NDArray[np.bool_]:
+        """Which configs satisfy every constraint; shape (n,)."""
+        return ~self._broken(population).any(0)
+
+    def violations(self, population: Population) -> dict[str, int]:
+        """For each constraint, by its label, how many configs break it."""
+        counts = self._broken(population).sum(1)
+        return {label: int(n) for label, n in zip(self._labels, counts, strict=True) if n}
+
+    def sample(self, n: int, rng: np.random.Generator) -> Population:
+        """n configs drawn independently, legal or not."""
+        if not self.knobs:
+            return np.empty((n, 0), np.int64)
+        return np.stack([d[rng.integers(0, len(d), n)] for d in self.domains], axis=1)
+
+    def random(self, n: int, rng: np.random.Generator) -> Population:
+        """Up to n legal configs, by rejection; fewer, down to none, when a bounded number of draws finds no
+        more."""
+        if self.size <= _CHUNK:
+            # The whole space, in random order, then again: small spaces are not sampled by luck.
+            every = self.enumerate()
+            return (
+                every[rng.permutation(len(every))][:n]
+                if len(every) >= n
+                else every[rng.integers(0, max(1, len(every)), n * bool(len(every)))]
+            )
+        found: list[Population] = []
+        have = 0
+        for _ in range(_ROUNDS):
+            drawn = self.sample(max(4 * n, _CHUNK), rng)
+            drawn = drawn[self.valid(drawn)]
+            found.append(drawn)
+            have += len(drawn)
+            if have >= n:
+                break
+        return np.concatenate(found)[:n]
+
+    def enumerate(self) -> Population:
+        """Every legal config, for spaces of moderate size."""
+        if not self.knobs:
+            every = np.empty((1, 0), np.int64)
+        else:
+            every = np.stack([g.ravel() for g in np.meshgrid(*self.domains, indexing="ij")], axis=1)
+        return every[self.valid(every)]
+
+    def mutate(self, population: Population, n: int, rng: np.random.Generator) -> Population:
+        """Up to n legal children: a quarter of the knobs from a second parent, and about one and a half drawn
+        anew."""
+        if not len(population) or not self.knobs:
+            return population[:0]
+        first = population[rng.integers(0, len(population), n)]
+        second = population[rng.integers(0, len(population), n)]
+        child = np.where(rng.random(first.shape) < 0.25, second, first)
+        for k, d in enumerate(self.domains):
+            fresh = rng.random(n) < 1.5 / len(self.domains)
+            child[fresh, k] = d[rng.integers(0, len(d), int(fresh.sum()))]
+        return child[self.valid(child)]
+
+    def features(self, population: Population) -> NDArray[np.float32]:
+        """shape (n, len(FEATURE_NAMES))"""
+        n = len(population)
+        columns = population.T.astype(np.float32)
+        out = np.empty((n, len(FEATURE_NAMES)), np.float32)
+        buffer = np.empty((len(FEATURE_NAMES), min(n, _CHUNK)), np.float32)
+        for start in range(0, n, _CHUNK):
+            part = columns[:, start : start + _CHUNK]
+            rows = buffer[:, : part.shape[1]]
+            out[start : start + _CHUNK] = self._features(part, rows).T
+        return out

@@ -1,0 +1,66 @@
+"""Sketches: schedules whose tile factors are open knobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..arith import Knob, Poly
+from ..ir import PrimFunc
+from ..schedule import Trace
+from .population import SketchColumns
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """`value`, a polynomial over knobs, must be at most `at_most`. The label is for people."""
+
+    label: str
+    value: Poly
+    at_most: int
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """One structure of a schedule, traced once with symbolic knobs.
+
+    name: what distinguishes it from its siblings, for people. func: the scheduled program over knobs. trace:
+    with the knobs open. main: the block that does most of the work, whose surroundings the features describe.
+    index: its position in the space. mains: the tiled block of every group, in program order.
+    """
+
+    name: str
+    func: PrimFunc
+    trace: Trace
+    knobs: tuple[Knob, ...]
+    constraints: tuple[Constraint, ...]
+    main: str
+    index: int
+    mains: tuple[str, ...] = ()
+
+    @cached_property
+    def columns(self) -> SketchColumns:
+        """Constraints and features as NumPy columns over a population; compiled on first use."""
+        return SketchColumns(self.func, self.main, self.index, self.knobs, self.constraints)
+
+    def config(self, row: Sequence[int] | np.ndarray) -> dict[str, int]:
+        """One row of a population as knob name -> value."""
+        return {k.name: int(v) for k, v in zip(self.knobs, row, strict=True)}
+
+    def resolve(self, row: Sequence[int] | np.ndarray) -> Trace:
+        """The trace with the integers of one row."""
+        return self.trace.resolve(self.config(row))
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """Every sketch of one workload on one target. refused: for each structure that could not be made, its
+    name and the reason."""
+
+    func: PrimFunc
+    workload_key: str
+    sketches: tuple[Sketch, ...]
+    refused: Mapping[str, str]
