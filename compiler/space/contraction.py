@@ -202,11 +202,7 @@ class ContractionRule:
                 most *= -(-extent // self.lanes.domain[0])
             else:
                 most *= extent
-            self.limit(
-                f"{it.name} beyond its extent",
-                size,
-                extent + (4 * self.lanes.domain[-1] - 1 if width else 15),
-            )
+            self.limit(f"{it.name} beyond its extent", size, extent + slack)
         self.limit("registers", accumulators + vectors + 1, self.target.vector_registers - 1)
         self.limit("too few accumulators", -1 * accumulators, -min(MIN_ACCUMULATORS, _reachable(most)))
         self.accumulators = accumulators

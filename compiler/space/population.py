@@ -47,11 +47,14 @@ class SketchColumns:
         """shape (constraints, n): where a constraint does not hold."""
         columns = population.T.astype(np.float32)
         out = np.empty((len(self._labels), columns.shape[1]), np.float32)
-        return np.asarray(self._values(columns, out) > self._limits)
+        broken = np.empty(out.shape, np.bool_)
+        np.greater(self._values(columns, out), self._limits, out=broken)
+        return broken
 
     def valid(self, population: Population) -> NDArray[np.bool_]:
         """Which configs satisfy every constraint; shape (n,)."""
-        return ~self._broken(population).any(0)
+        valid: NDArray[np.bool_] = np.logical_and.reduce(~self._broken(population), axis=0)
+        return valid
 
     def violations(self, population: Population) -> dict[str, int]:
         """For each constraint, by its label, how many configs break it."""

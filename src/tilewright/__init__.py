@@ -1,1 +1,72 @@
-"""Tilewright: auto-tuning search service for tensor kernels."""
+"""Tilewright: auto-tuning search service for tensor kernels.
+
+The names below are loaded on first use, so that `import tilewright` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.compiler import te, topi
+    from tilewright.compiler.build import build
+    from tilewright.compiler.codegen.errors import BuildError
+    from tilewright.compiler.ir import PrimFunc, TypeMismatch, VerifyError
+    from tilewright.compiler.runtime import Module
+    from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
+    from tilewright.compiler.target import Target
+    from tilewright.service.connect import connect
+    from tilewright.tuner.tune import TuningRecord, tune
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "te": "tilewright.compiler",
+    "topi": "tilewright.compiler",
+    "build": "tilewright.compiler.build",
+    "BuildError": "tilewright.compiler.codegen.errors",
+    "PrimFunc": "tilewright.compiler.ir",
+    "TypeMismatch": "tilewright.compiler.ir",
+    "VerifyError": "tilewright.compiler.ir",
+    "Module": "tilewright.compiler.runtime",
+    "Schedule": "tilewright.compiler.schedule",
+    "ScheduleError": "tilewright.compiler.schedule",
+    "Trace": "tilewright.compiler.schedule",
+    "Target": "tilewright.compiler.target",
+    "connect": "tilewright.service.connect",
+    "TuningRecord": "tilewright.tuner.tune",
+    "tune": "tilewright.tuner.tune",
+}
+
+__all__ = [
+    "BuildError",
+    "Module",
+    "PrimFunc",
+    "Schedule",
+    "ScheduleError",
+    "Target",
+    "Trace",
+    "TuningRecord",
+    "TypeMismatch",
+    "VerifyError",
+    "__version__",
+    "build",
+    "connect",
+    "te",
+    "topi",
+    "tune",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    module = import_module(_WHERE[name])
+    value = import_module(f"{_WHERE[name]}.{name}") if name in ("te", "topi") else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,47 @@
+"""Programs that the scheduling tests start from, and golden texts."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler import te
+from tilewright.compiler.ir import PrimFunc
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "schedule"
+
+
+@pytest.fixture
+def chain() -> PrimFunc:
+    """B = 2 A, C = B + 1: two elementwise blocks over 10 x 6."""
+    a = te.placeholder((10, 6), "float32", name="A")
+    b = te.compute((10, 6), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((10, 6), lambda i, j: b[i, j] + 1, name="C")
+    return te.create_prim_func([a, c], name="chain")
+
+
+@pytest.fixture
+def matmul() -> PrimFunc:
+    """C = A B with a bias and a relu behind it: 10 x 6 x 8."""
+    a = te.placeholder((10, 8), "float32", name="A")
+    b = te.placeholder((8, 6), "float32", name="B")
+    bias = te.placeholder((6,), "float32", name="bias")
+    k = te.reduce_axis((0, 8), name="k")
+    c = te.compute((10, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = te.compute((10, 6), lambda i, j: te.maximum(c[i, j] + bias[j], 0), name="D")
+    return te.create_prim_func([a, b, bias, d], name="matmul")
+
+
+@pytest.fixture
+def golden() -> Callable[[str, str], None]:
+    """Compares a text with tests/golden/schedule/NAME.txt; TILEWRIGHT_UPDATE_GOLDEN=1 writes it instead."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / f"{name}.txt"
+        if os.environ.get("TILEWRIGHT_UPDATE_GOLDEN") == "1":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        assert text == path.read_text()
+
+    return compare

@@ -1,0 +1,175 @@
+"""Each primitive: its golden text, the same meaning as before by the interpreter, and a trace that does it again."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tilewright.compiler import interpret
+from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.schedule import Schedule, Trace
+
+Steps = Callable[[Schedule], object]
+
+
+def split_with_a_tail(s: Schedule) -> None:
+    i, _ = s.get_loops(s.get_block("C"))
+    s.split(i, factors=[None, 4])
+
+
+def split_inner_inferred(s: Schedule) -> None:
+    i, _ = s.get_loops(s.get_block("C"))
+    s.split(i, factors=[3, None])
+
+
+def split_overlapped(s: Schedule) -> None:
+    i, _ = s.get_loops(s.get_block("C"))
+    s.split(i, factors=[None, 4], overlap=1)
+
+
+def fuse_two(s: Schedule) -> None:
+    s.fuse(*s.get_loops(s.get_block("C")))
+
+
+def fuse_then_split(s: Schedule) -> None:
+    s.split(s.fuse(*s.get_loops(s.get_block("C"))), factors=[None, 16])
+
+
+def reorder_two(s: Schedule) -> None:
+    i, j = s.get_loops(s.get_block("C"))
+    s.reorder(j, i)
+
+
+def parallel_outer(s: Schedule) -> None:
+    s.parallel(s.get_loops(s.get_block("C"))[0])
+
+
+def vectorize_inner(s: Schedule) -> None:
+    s.vectorize(s.get_loops(s.get_block("C"))[1])
+
+
+def unroll_inner(s: Schedule) -> None:
+    s.unroll(s.get_loops(s.get_block("C"))[1])
+
+
+def annotate_loop_and_block(s: Schedule) -> None:
+    b = s.get_block("C")
+    s.annotate(b, "note", "last")
+    s.annotate(s.get_loops(b)[0], "hint", 3)
+
+
+def inline_the_producer(s: Schedule) -> None:
+    s.compute_inline(s.get_block("B"))
+
+
+def inline_the_consumer(s: Schedule) -> None:
+    s.reverse_compute_inline(s.get_block("C"))
+
+
+def compute_at_a_tile(s: Schedule) -> None:
+    i, _ = s.get_loops(s.get_block("C"))
+    i0, _ = s.split(i, factors=[None, 4])
+    s.compute_at(s.get_block("B"), i0)
+
+
+def compute_at_an_overlapped_tile(s: Schedule) -> None:
+    i, _ = s.get_loops(s.get_block("C"))
+    i0, _ = s.split(i, factors=[None, 4], overlap=1)
+    s.compute_at(s.get_block("B"), i0)
+
+
+def reverse_compute_at_a_tile(s: Schedule) -> None:
+    i, _ = s.get_loops(s.get_block("B"))
+    i0, _ = s.split(i, factors=[None, 4])
+    s.reverse_compute_at(s.get_block("C"), i0)
+
+
+CHAIN = [
+    split_with_a_tail, split_inner_inferred, split_overlapped, fuse_two, fuse_then_split, reorder_two, parallel_outer,
+    vectorize_inner, unroll_inner, annotate_loop_and_block, inline_the_producer, inline_the_consumer, compute_at_a_tile,
+    compute_at_an_overlapped_tile, reverse_compute_at_a_tile,
+]  # fmt: skip
+
+
+def cache_read_packed(s: Schedule) -> None:
+    s.cache_read(s.get_block("C"), 1, "local", order=[1, 0])
+
+
+def cache_write_register(s: Schedule) -> None:
+    s.cache_write(s.get_block("D"), 0, "register")
+
+
+def set_scope_register(s: Schedule) -> None:
+    s.set_scope(s.get_block("C"), 0, "register")
+
+
+def decompose_at_the_reduction(s: Schedule) -> None:
+    b = s.get_block("C")
+    s.decompose_reduction(b, s.get_loops(b)[2])
+
+
+def decompose_outside_of_spatial_loops(s: Schedule) -> None:
+    b = s.get_block("C")
+    i, j, k = s.get_loops(b)
+    s.reorder(i, k, j)
+    s.decompose_reduction(b, k)
+
+
+def reorder_the_reduction_outside(s: Schedule) -> None:
+    i, j, k = s.get_loops(s.get_block("C"))
+    s.reorder(k, i, j)
+
+
+def split_the_reduction(s: Schedule) -> None:
+    _, _, k = s.get_loops(s.get_block("C"))
+    s.split(k, factors=[None, 3])
+
+
+def register_tile(s: Schedule) -> None:
+    c = s.get_block("C")
+    i, j, k = s.get_loops(c)
+    s.set_scope(c, 0, "register")
+    i0, i1 = s.split(i, factors=[None, 4], overlap=1)
+    j0, j1 = s.split(j, factors=[None, 4])
+    k0, k1 = s.split(k, factors=[None, 2])
+    s.reorder(i0, j0, k0, k1, i1, j1)
+    s.vectorize(j1)
+    s.unroll(i1)
+    s.unroll(k1)
+    _, dj = s.reverse_compute_at(s.get_block("D"), j0)
+    s.vectorize(dj)
+    s.compute_at(s.cache_read(c, 1, "local", order=[1, 0]), j0)
+    s.decompose_reduction(c, k0)
+
+
+MATMUL = [
+    cache_read_packed, cache_write_register, set_scope_register, decompose_at_the_reduction,
+    decompose_outside_of_spatial_loops, reorder_the_reduction_outside, split_the_reduction, register_tile,
+]  # fmt: skip
+
+
+def _check(func: PrimFunc, steps: Steps, golden: Callable[[str, str], None]) -> None:
+    sch = Schedule(func)
+    steps(sch)
+    golden(steps.__name__, str(sch) + "\n" + sch.trace.script())
+    before, after = interpret.random_inputs(func, 0), interpret.random_inputs(func, 0)
+    interpret.run(func, before)
+    interpret.run(sch.func, after)
+    np.testing.assert_allclose(after[-1], before[-1], rtol=2e-6, atol=2e-6)
+    again = Trace.from_json(sch.trace.to_json()).apply(func)
+    assert structural_equal(again.func, sch.func)
+    assert again.trace == sch.trace
+
+
+@pytest.mark.parametrize("steps", CHAIN, ids=lambda s: s.__name__)
+def test_an_elementwise_chain_keeps_its_meaning(
+    chain: PrimFunc, steps: Steps, golden: Callable[[str, str], None]
+) -> None:
+    _check(chain, steps, golden)
+
+
+@pytest.mark.parametrize("steps", MATMUL, ids=lambda s: s.__name__)
+def test_a_matmul_keeps_its_meaning(
+    matmul: PrimFunc, steps: Steps, golden: Callable[[str, str], None]
+) -> None:
+    _check(matmul, steps, golden)

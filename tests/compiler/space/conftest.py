@@ -1,0 +1,63 @@
+"""Workloads whose sketches are looked at, small enough to interpret."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tilewright.compiler import topi
+from tilewright.compiler.target import Target
+
+WORKLOADS: Mapping[str, dict[str, Any]] = {
+    "matmul": {"op": "matmul", "m": 19, "n": 37, "k": 12},
+    "dense": {"op": "dense", "m": 5, "n": 24, "k": 16, "bias": True, "activation": "gelu"},
+    "conv2d": {
+        "op": "conv2d",
+        "ci": 4,
+        "h": 9,
+        "w": 9,
+        "co": 8,
+        "kh": 3,
+        "kw": 3,
+        "pad": 1,
+        "activation": "relu",
+    },
+    "conv2d nhwc": {
+        "op": "conv2d",
+        "ci": 4,
+        "h": 7,
+        "w": 7,
+        "co": 8,
+        "kh": 3,
+        "kw": 3,
+        "pad": 1,
+        "layout": "NHWC",
+    },
+    "depthwise": {
+        "op": "depthwise_conv2d",
+        "c": 8,
+        "h": 6,
+        "w": 6,
+        "kh": 3,
+        "kw": 3,
+        "pad": 1,
+        "layout": "NHWC",
+    },
+    "batch matmul": {"op": "batch_matmul", "b": 3, "m": 8, "n": 16, "k": 4},
+    "softmax": {"op": "softmax", "m": 6, "n": 20},
+    "layer norm": {"op": "layer_norm", "m": 6, "n": 20},
+    "add": {"op": "add", "shape": [5, 37]},
+    "transpose": {"op": "transpose", "shape": [6, 17], "axes": [1, 0]},
+    "prime": {"op": "matmul", "m": 7, "n": 13, "k": 11},
+    "one": {"op": "matmul", "m": 1, "n": 1, "k": 1},
+}
+
+
+@pytest.fixture(params=WORKLOADS, ids=lambda n: n)
+def workload(request: pytest.FixtureRequest) -> Any:
+    return topi.create(WORKLOADS[request.param])
+
+
+@pytest.fixture(params=["x86-64-v4", "x86-64-v3", "x86-64-v2"])
+def target(request: pytest.FixtureRequest) -> Target:
+    return Target.parse(f"llvm -mcpu={request.param}")
