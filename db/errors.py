@@ -1,0 +1,73 @@
+"""What a store raises. Every error survives pickling; its text is meant to be shown to a person."""
+
+
+class StoreError(Exception):
+    """Base of everything a store raises on purpose."""
+
+
+class NotFound(StoreError):
+    """The named row does not exist."""
+
+    def __init__(self, noun: str, key: str) -> None:
+        super().__init__(noun, key)
+        self.noun = noun
+        self.key = key
+
+    def __str__(self) -> str:
+        return f"there is no {self.noun} {self.key!r}"
+
+
+class InvalidValue(StoreError, ValueError):
+    """A value that came from outside cannot be stored; nothing of the call was stored."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(field, reason)
+        self.field = field
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
+
+
+class Conflict(StoreError):
+    """The call may have been right once, but the database has moved on, or somebody else holds the row."""
+
+
+class StaleSearch(Conflict):
+    """A newer search of the job has begun; the caller must stop without writing anything more."""
+
+
+class JobOver(Conflict):
+    """The job is completed, exhausted, cancelled or failed and takes no more trials."""
+
+
+class LeaseLost(Conflict):
+    """The lease expired, or its trials were granted to somebody else."""
+
+
+class Superseded(Conflict):
+    """A newer session of the same worker has registered; the older one must end."""
+
+
+class SettlementMismatch(StoreError):
+    """The same attempt of a trial was settled before, with another result."""
+
+    def __init__(self, trial: str, attempt: int) -> None:
+        super().__init__(trial, attempt)
+        self.trial = trial
+        self.attempt = attempt
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt} of trial {self.trial} was already settled with another result"
+
+
+class SchemaError(StoreError):
+    """The database's schema is not the one that this program reads and writes."""
+
+
+class StoreUnavailable(StoreError, ConnectionError):
+    """The database cannot be reached, opened or locked."""
+
+
+class StoreFull(StoreUnavailable):
+    """The database's disk is full; nothing of the call was stored."""

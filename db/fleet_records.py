@@ -1,0 +1,88 @@
+"""What a store takes and gives about workers and their leases; the conventions are those of `records`."""
+
+from dataclasses import dataclass
+
+from .words import WorkerState
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorker:
+    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart."""
+
+    name: str
+    session: str
+    hardware: str
+    protocol: int
+    versions: str
+    labels: str
+    codegen_version: str
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """`state` is `busy` where an online worker holds a lease, whose id is `lease`."""
+
+    id: str
+    name: str
+    session: str
+    hardware: str
+    protocol: int
+    versions: str
+    labels: str
+    codegen_version: str
+    pool: str | None
+    state: WorkerState
+    reason: str
+    lease: str | None
+    registered_at: float
+    seen_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseItem:
+    """One trial to measure. `best_seconds` is the best of its job so far, None before the first success."""
+
+    trial: str
+    attempt: int
+    job: str
+    number: int
+    workload: str
+    program: str
+    target: str
+    description: str
+    trace: str
+    input_seed: int
+    best_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    id: str
+    worker: str
+    ttl: float
+    items: tuple[LeaseItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseState:
+    """`cancelled`: trials of the lease that nobody wants any more; `ttl`: seconds left, 0 if lost."""
+
+    cancelled: tuple[str, ...]
+    drain: bool
+    ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class LostLease:
+    """A lease that has ended. `blamed` was running and goes back once; `poisoned` will not run there again.
+
+    `returned` go back untouched, `cancelled` belonged to a job that has ended.
+    """
+
+    lease: str
+    worker: str
+    blamed: tuple[str, ...]
+    poisoned: tuple[str, ...]
+    returned: tuple[str, ...]
+    cancelled: tuple[str, ...]

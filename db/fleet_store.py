@@ -1,0 +1,92 @@
+"""The part of a store's contract that measurement needs: workers, and trials leased to them."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from .fleet_records import Lease, LeaseState, LostLease, NewWorker, Worker
+from .records import Settlement
+from .words import WorkerState
+
+MAX_LEASE_ITEMS = 64
+MAX_LOSSES = 2
+"""So many workers lost while they ran a candidate make it `crashes_device` for that kind of hardware."""
+
+
+class WorkerStore(Protocol):
+    def register_worker(self, worker: NewWorker) -> Worker:
+        """Attach a worker; its hardware must have been put before.
+
+        A name that is known keeps its id. Another session of it supersedes the older one, whose lease ends
+        at once as if it had expired; the same session again changes nothing but `seen_at`. A worker that
+        was paused or quarantined stays so; else it becomes `online`. Conflict where it was retired.
+        """
+
+    def workers(self) -> list[Worker]:
+        """All workers but retired ones, by name."""
+
+    def worker(self, worker_id: str) -> Worker: ...
+
+    def set_worker_state(self, worker_id: str, state: WorkerState, reason: str) -> Worker:
+        """Drain, pause, quarantine, bring back or retire a worker (`busy` and `registering` cannot be set).
+
+        Only an online worker is given leases.
+        """
+
+
+class LeaseStore(Protocol):
+    """Leases: at-least-once dispatch, effectively-once settlement.
+
+    A trial's `attempt` grows with each grant and fences the older ones off.
+    """
+
+    def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
+        """Lease up to `max_items` (at most MAX_LEASE_ITEMS) trials, lowest job and number first.
+
+        None where there is no work. Only trials of waiting or running jobs of origin `http` that are bound
+        to this hardware. A job that was waiting becomes running. A worker holds one lease: what an open one
+        of this session still has goes back first. Expired leases are swept first. A candidate that has
+        crashed this kind of hardware MAX_LOSSES times is settled as `crashes_device` instead. None for a
+        worker that is draining, paused or quarantined. Superseded; Conflict where the worker registered
+        with another hardware.
+        """
+
+    def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
+        """Mark the one trial that the device runs from now on: it is blamed if the worker is lost.
+
+        Starting the next one says that the worker survived the one before. May be repeated. LeaseLost,
+        Superseded.
+        """
+
+    def renew(self, lease: str, ttl: float) -> LeaseState:
+        """Let the lease end `ttl` seconds from now. LeaseLost once it has expired, Superseded.
+
+        A lease whose trials are all settled, or that was released, is past: no effect.
+        """
+
+    def settle(self, lease: str, settlements: Sequence[Settlement]) -> LeaseState:
+        """Store results, update the best-known schedules in the same transaction, and renew the lease.
+
+        The same settlement again has no effect. A late one, whose lease expired, is accepted while its
+        trial was not granted again; then the state's `ttl` is 0 and `cancelled` names the rest of the
+        lease. Refused ones raise after all others have been stored: LeaseLost for trials granted to
+        somebody else, SettlementMismatch for another result of a settled attempt. One InvalidValue refuses
+        the whole call. Superseded likewise.
+        """
+
+    def release(self, lease: str) -> None:
+        """Give back what is not settled; it counts for nothing. No effect on a lease that is past."""
+
+    def sweep(self, worker_silence: float = 60.0, local_silence: float = 600.0) -> list[LostLease]:
+        """End expired leases and say what became of their trials.
+
+        Workers not heard of for `worker_silence` become `offline`. Local jobs whose process has written
+        nothing for `local_silence` become `failed`, for nobody will end them. To be called every few
+        seconds.
+        """
+
+    def clear_crashes(self, candidate_key: str, hardware: str) -> None:
+        """Forget that a candidate crashed this kind of hardware, so that later jobs may run it again."""
+
+
+class FleetStore(WorkerStore, LeaseStore, Protocol):
+    """Workers and leases."""

@@ -1,0 +1,217 @@
+"""What a store takes and gives: plain values that know nothing of SQL, copied in and out.
+
+Times (`…_at`, `waiting_since`) are seconds since the epoch by the database's clock; durations are seconds.
+Programs, descriptions, facts, traces, specs, versions, labels and details are JSON texts.
+"""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from .words import FailureKind, JobState, Origin, Outcome, Scope
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A program to be tuned; `name` and `script` are its readable form and no part of the key."""
+
+    key: str
+    name: str
+    program: str
+    script: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    key: str
+    description: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """A kind of device; `facts` are those last reported by a machine of this kind."""
+
+    key: str
+    facts: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """`seconds` None: no limit. `hardware` None: bound later (`bind_hardware`). `spec`: what was asked."""
+
+    workload: str
+    target: str
+    hardware: str | None
+    trials: int
+    seconds: float | None
+    seed: int
+    strategy: str
+    worker_wait: float
+    origin: Origin
+    spec: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`done` counts the trials with a result, cancelled ones not included; `epoch` 0: no search yet.
+
+    `reason` says what a waiting job waits for and why a finished one ended; else it is empty.
+    """
+
+    id: str
+    state: JobState
+    reason: str
+    workload: str
+    target: str
+    hardware: str | None
+    trials: int
+    seconds: float | None
+    seed: int
+    strategy: str
+    worker_wait: float
+    origin: Origin
+    spec: str
+    epoch: int
+    done: int
+    created_at: float
+    started_at: float | None
+    waiting_since: float | None
+    finished_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """`next` is the `after` of the following page, or None on the last one."""
+
+    items: tuple[T, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTrial:
+    """A candidate to be measured. `number` counts from 0 within the job; `features` is its feature row."""
+
+    number: int
+    batch: int
+    candidate_key: str
+    sketch: str
+    trace: str
+    features: bytes
+    feature_schema: int
+    input_seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """The result of one attempt: seconds (median; a lower bound where `censored`), or a typed failure.
+
+    `error` is the worst |y - ref| / tolerance of the checked output; None where it was not checked.
+    `codegen_version` None stands for the version the worker registered with.
+    `settle_local` ignores `trial` and `attempt`.
+    """
+
+    trial: str = ""
+    attempt: int = 1
+    seconds: float | None = None
+    samples: tuple[float, ...] = ()
+    censored: bool = False
+    error: float | None = None
+    failure_kind: FailureKind | None = None
+    failure_message: str = ""
+    failure_detail: str = "{}"
+    build_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    codegen_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`outcome` is `pending`, `started`, `ok`, `censored` or a failure kind; `worker`: who measured it.
+
+    `attempt` counts the grants so far. A pending trial that lies in somebody's lease is still `pending`.
+    """
+
+    id: str
+    job: str
+    number: int
+    batch: int
+    candidate_key: str
+    sketch: str
+    trace: str
+    features: bytes
+    feature_schema: int
+    input_seed: int
+    outcome: Outcome
+    attempt: int
+    seconds: float | None
+    samples: tuple[float, ...]
+    censored: bool
+    error: float | None
+    failure_kind: FailureKind | None
+    failure_message: str
+    failure_detail: str
+    build_seconds: float
+    wall_seconds: float
+    codegen_version: str | None
+    worker: str | None
+    created_at: float
+    started_at: float | None
+    settled_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchState:
+    """How complete the search behind a best-known schedule is: `done` of `asked` trials; the job's state."""
+
+    done: int
+    asked: int
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class BestSchedule:
+    """The best-known schedule of a workload for a target on a kind of hardware, with the evidence for it."""
+
+    workload: str
+    target: str
+    hardware: str
+    trace: str
+    seconds: float
+    samples: tuple[float, ...]
+    error: float
+    trial: str
+    job: str
+    worker: str | None
+    measured_at: float
+    codegen_version: str
+    search: SearchState
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a job; `seq` counts from 1 within the job."""
+
+    job: str
+    seq: int
+    kind: str
+    data: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A bearer token without its secret, of which only the SHA-256 is stored."""
+
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    pool: str | None
+    created_at: float
+    expires_at: float | None
+    revoked_at: float | None

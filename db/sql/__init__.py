@@ -1,0 +1,1 @@
+"""The SQL store: SQLAlchemy Core, one code path for every dialect."""

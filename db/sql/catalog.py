@@ -1,0 +1,89 @@
+"""Workloads, targets and kinds of hardware."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Table, insert, select, update
+
+from ..checks import check_json, check_text, check_workload
+from ..errors import Conflict, NotFound
+from ..records import Hardware, Target, Workload
+from .clock import now_of
+from .part import Part
+from .tables import hardware, targets, workloads
+
+
+class CatalogPart(Part):
+    def put_workload(self, key: str, name: str, program: str, script: str) -> Workload:
+        check_workload(key, name, program, script)
+        with self._database.write() as conn:
+            row = _find(conn, workloads, key)
+            if row is None:
+                values = {"key": key, "name": name, "program": program, "script": script}
+                row = _insert(conn, workloads, values)
+            elif row.program != program:
+                raise Conflict(
+                    f"workload {key} is stored with another program: the key is not that of its text"
+                )
+            return Workload(**row._mapping)
+
+    def workload(self, key: str) -> Workload:
+        with self._database.read() as conn:
+            return Workload(**require(conn, workloads, "workload", key)._mapping)
+
+    def put_target(self, key: str, description: str) -> Target:
+        check_text("key", key)
+        check_json("description", description)
+        with self._database.write() as conn:
+            row = _find(conn, targets, key)
+            if row is None:
+                row = _insert(conn, targets, {"key": key, "description": description})
+            elif row.description != description:
+                raise Conflict(
+                    f"target {key} is stored with another description: the key is not that of its text"
+                )
+            return Target(**row._mapping)
+
+    def target(self, key: str) -> Target:
+        with self._database.read() as conn:
+            return Target(**require(conn, targets, "target", key)._mapping)
+
+    def put_hardware(self, key: str, facts: str) -> Hardware:
+        check_text("key", key)
+        check_json("facts", facts)
+        with self._database.write() as conn:
+            row = _find(conn, hardware, key)
+            if row is None:
+                row = _insert(conn, hardware, {"key": key, "facts": facts})
+            elif row.facts != facts:
+                conn.execute(update(hardware).where(hardware.c.key == key).values(facts=facts))
+            return Hardware(key=key, facts=facts, created_at=row.created_at)
+
+    def hardware(self, key: str) -> Hardware:
+        with self._database.read() as conn:
+            return Hardware(**require(conn, hardware, "hardware", key)._mapping)
+
+    def hardwares(self) -> list[Hardware]:
+        with self._database.read() as conn:
+            rows = conn.execute(select(hardware).order_by(hardware.c.created_at, hardware.c.key))
+            return [Hardware(**row._mapping) for row in rows]
+
+
+def require(conn: Connection, table: Table, noun: str, key: str) -> Row[Any]:
+    """The row of a table that is keyed by `key`; NotFound where there is none."""
+    row = _find(conn, table, key)
+    if row is None:
+        raise NotFound(noun, key)
+    return row
+
+
+def require_hardware(conn: Connection, key: str) -> None:
+    """NotFound unless this kind of hardware was put."""
+    require(conn, hardware, "hardware", key)
+
+
+def _find(conn: Connection, table: Table, key: str) -> Row[Any] | None:
+    return conn.execute(select(table).where(table.c.key == key)).one_or_none()
+
+
+def _insert(conn: Connection, table: Table, values: dict[str, str]) -> Row[Any]:
+    return conn.execute(insert(table).values(created_at=now_of(conn), **values).returning(table)).one()

@@ -1,0 +1,158 @@
+"""One SQLite file: an engine that writes, one that reads, and what their errors mean.
+
+A write transaction takes the lock when it begins (BEGIN IMMEDIATE) and is short; a reader never takes it and
+is never blocked by it (WAL). Acknowledged means on disk (synchronous=FULL).
+"""
+
+import contextlib
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+
+from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
+
+_SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
+_BUSY_TIMEOUT_MS = 5_000
+_LOCK_SECONDS = 30.0
+_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+_NOT_A_DATABASE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+_UNUSABLE = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+
+
+class Database:
+    """Connections to one database file. Safe to use from several threads, not across a fork."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writer = _engine(path, "BEGIN IMMEDIATE")
+        self._reader = _engine(path, "BEGIN", "PRAGMA query_only = ON")
+        # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
+        self._turn = threading.Lock()
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that holds the write lock from its beginning; committed unless one raises."""
+        with self._turn, self._explained(), self._writer.connect() as conn:
+            _patiently(conn.begin)
+            yield conn
+            conn.commit()
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one state of the database and cannot write."""
+        with self._explained(), self._reader.connect() as conn:
+            yield conn
+
+    def use_wal(self) -> None:
+        """Switch the file to write-ahead logging, which is kept in it; no effect where it is on."""
+        with self._turn, self._explained(), contextlib.closing(_connect(self.path)) as conn:
+            mode = _patiently(lambda: conn.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        if mode != "wal":
+            raise StoreUnavailable(
+                f"{self.path}: SQLite cannot keep a write-ahead log here (journal mode {mode}); "
+                "put the database on a local disk"
+            )
+
+    def close(self) -> None:
+        self._writer.dispose()
+        self._reader.dispose()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, sqlite3.Error) as e:
+            explained = self._explain(e)
+            if explained is None:
+                raise
+            raise explained from e
+
+    def _explain(self, error: DBAPIError | sqlite3.Error) -> StoreError | None:
+        """What an error of the driver means to a caller; None: a bug of this program."""
+        if isinstance(error, IntegrityError):
+            return Conflict(f"another writer was first: {error.orig}")
+        code = _code(error)
+        said = error.orig if isinstance(error, DBAPIError) else error
+        if code in _LOCKED:
+            return StoreUnavailable(f"{self.path}: stayed locked by other processes for {_LOCK_SECONDS:g} s")
+        if code == sqlite3.SQLITE_FULL:
+            return StoreFull(f"{self.path}: the disk is full; nothing of this call was stored")
+        if code in _NOT_A_DATABASE:
+            return StoreUnavailable(f"{self.path}: is not an intact SQLite database ({said})")
+        if code in _UNUSABLE:
+            return StoreUnavailable(f"{self.path}: cannot be read and written, nor files beside it ({said})")
+        return None
+
+
+def path_of(url: str) -> Path:
+    """The file that a `sqlite:///…` url names; InvalidValue for any other url."""
+    try:
+        parsed: URL = make_url(url)
+    except ArgumentError:
+        raise InvalidValue(
+            "url", f"{url!r} is no database url; one looks like sqlite:///tilewright.db"
+        ) from None
+    dialect = parsed.get_backend_name()
+    if dialect != "sqlite":
+        raise InvalidValue("url", f"{dialect} is not supported; use sqlite:///path")
+    if not parsed.database or parsed.database == ":memory:" or parsed.query:
+        raise InvalidValue("url", f"{url!r} names no file; use sqlite:///relative or sqlite:////absolute")
+    return Path(parsed.database)
+
+
+def _engine(path: Path, begin: str, *pragmas: str) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        creator=lambda: _connect(path, *pragmas),
+        pool_size=8,
+        max_overflow=64,
+    )
+
+    @event.listens_for(engine, "begin")
+    def _(conn: Connection) -> None:
+        conn.exec_driver_sql(begin)
+
+    return engine
+
+
+def _connect(path: Path, *pragmas: str) -> sqlite3.Connection:
+    # isolation_level None: the driver begins nothing by itself; the events of the engine do.
+    conn = sqlite3.connect(
+        path, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False
+    )
+    try:
+        for pragma in ("PRAGMA foreign_keys = ON", f"PRAGMA synchronous = {_SYNCHRONOUS}", *pragmas):
+            _patiently(lambda statement=pragma: conn.execute(statement))
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+def _patiently(attempt: Any) -> Any:
+    """Call until the database is not locked, for at most _LOCK_SECONDS.
+
+    SQLite does not wait by itself where waiting could deadlock, as when processes switch to WAL at once.
+    """
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            return attempt()
+        except (DBAPIError, sqlite3.Error) as e:
+            if _code(e) not in _LOCKED or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0.002, 0.02))
+
+
+def _code(error: DBAPIError | sqlite3.Error) -> int | None:
+    """SQLite's primary result code."""
+    orig = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(orig, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF

@@ -1,0 +1,163 @@
+"""Jobs and the changes of their states."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from ..checks import check_job, check_limit, check_text, check_word
+from ..errors import Conflict, InvalidValue, JobOver
+from ..records import Job, NewJob, Page
+from ..words import FINAL_JOB_STATES, JOB_STATES, ORIGINS, FinalJobState, JobState, Origin
+from .catalog import require, require_hardware
+from .clock import epoch_now, now_of
+from .events import append_event
+from .job_rows import JOB_COLUMNS, is_over, job_of, job_row, lock_job, refuse_stale
+from .part import Part, new_id
+from .tables import jobs, targets, trials, workloads
+
+_REASON = 64 << 10
+
+
+class JobPart(Part):
+    def create_job(self, job: NewJob) -> Job:
+        check_job(job)
+        with self._database.write() as conn:
+            require(conn, workloads, "workload", job.workload)
+            require(conn, targets, "target", job.target)
+            if job.hardware is not None:
+                require_hardware(conn, job.hardware)
+            now = now_of(conn)
+            values = {name: getattr(job, name) for name in NewJob.__slots__}
+            row = conn.execute(
+                insert(jobs)
+                .values(id=new_id("job"), state="queued", reason="", epoch=0, done=0, **values)
+                .values(created_at=now, active_at=now)
+                .returning(*JOB_COLUMNS)
+            ).one()
+            _tell(conn, row.id, "queued", "", now)
+            return job_of(row)
+
+    def job(self, job_id: str) -> Job:
+        with self._database.read() as conn:
+            return job_of(job_row(conn, job_id))
+
+    def jobs(self, state: JobState | None = None, after: str | None = None, limit: int = 50) -> Page[Job]:
+        check_limit(limit)
+        query = select(*JOB_COLUMNS).order_by(jobs.c.seq.desc()).limit(limit + 1)
+        if state is not None:
+            check_word("state", state, JOB_STATES)
+            query = query.where(jobs.c.state == state)
+        with self._database.read() as conn:
+            if after is not None:
+                seq = conn.execute(select(jobs.c.seq).where(jobs.c.id == after)).scalar_one_or_none()
+                if seq is None:
+                    raise InvalidValue("after", f"{after!r} is not the end of a page")
+                query = query.where(jobs.c.seq < seq)
+            found = tuple(job_of(row) for row in conn.execute(query))
+        items = found[:limit]
+        return Page(items=items, next=items[-1].id if len(found) > limit else None)
+
+    def unfinished_jobs(self, origin: Origin | None = None) -> list[Job]:
+        unfinished = [state for state in JOB_STATES if not is_over(state)]
+        query = select(*JOB_COLUMNS).where(jobs.c.state.in_(unfinished)).order_by(jobs.c.seq)
+        if origin is not None:
+            check_word("origin", origin, ORIGINS)
+            query = query.where(jobs.c.origin == origin)
+        with self._database.read() as conn:
+            return [job_of(row) for row in conn.execute(query)]
+
+    def overdue_jobs(self) -> list[Job]:
+        overdue = jobs.c.waiting_since + jobs.c.worker_wait < epoch_now()
+        query = select(*JOB_COLUMNS).where(jobs.c.state == "waiting", overdue).order_by(jobs.c.seq)
+        with self._database.read() as conn:
+            return [job_of(row) for row in conn.execute(query)]
+
+    def bind_hardware(self, job_id: str, hardware: str) -> Job:
+        with self._database.write() as conn:
+            row = lock_job(conn, job_id)
+            require_hardware(conn, hardware)
+            if row.hardware not in (None, hardware):
+                raise Conflict(f"job {job_id} is bound to hardware {row.hardware}")
+            return _write(conn, job_id, hardware=hardware)
+
+    def begin_search(self, job_id: str) -> int:
+        with self._database.write() as conn:
+            row = lock_job(conn, job_id)
+            if is_over(row.state):
+                raise JobOver(f"job {job_id} is {row.state}")
+            if row.state == "paused":
+                raise Conflict(f"job {job_id} is paused")
+            now = now_of(conn)
+            if row.state == "queued":
+                change_state(conn, row, "running", "", now)
+            _write(conn, job_id, epoch=row.epoch + 1, started_at=row.started_at or now, active_at=now)
+            return int(row.epoch) + 1
+
+    def set_waiting(self, job_id: str, reason: str) -> Job:
+        check_text("reason", reason, _REASON)
+        with self._database.write() as conn:
+            row = lock_job(conn, job_id)
+            if row.state not in ("queued", "running", "waiting"):
+                return job_of(row)
+            return change_state(conn, row, "waiting", reason, now_of(conn))
+
+    def set_running(self, job_id: str) -> Job:
+        with self._database.write() as conn:
+            row = lock_job(conn, job_id)
+            if row.state != "waiting":
+                return job_of(row)
+            return change_state(conn, row, "running", "", now_of(conn))
+
+    def finish_job(self, job_id: str, epoch: int | None, state: FinalJobState, reason: str) -> Job:
+        check_word("state", state, FINAL_JOB_STATES)
+        check_text("reason", reason, _REASON, empty=True)
+        with self._database.write() as conn:
+            row = lock_job(conn, job_id)
+            if epoch is not None:
+                refuse_stale(row, epoch)
+            return end_job(conn, row, state, reason)
+
+    def cancel_job(self, job_id: str) -> Job:
+        with self._database.write() as conn:
+            return end_job(conn, lock_job(conn, job_id), "cancelled", "cancelled")
+
+
+def change_state(conn: Connection, row: Row[Any], state: JobState, reason: str, now: float) -> Job:
+    """Write a job's state and tell it as an event; no event where nothing changes."""
+    if (row.state, row.reason) == (state, reason):
+        return job_of(row)
+    waiting_since = (row.waiting_since or now) if state == "waiting" else None
+    finished_at = now if is_over(state) else None
+    _tell(conn, row.id, state, reason, now)
+    return _write(
+        conn, row.id, state=state, reason=reason, waiting_since=waiting_since, finished_at=finished_at
+    )
+
+
+def end_job(conn: Connection, row: Row[Any], state: FinalJobState, reason: str) -> Job:
+    """Bring a job into a final state and cancel its trials that nobody has started; once only."""
+    if is_over(row.state):
+        return job_of(row)
+    now = now_of(conn)
+    conn.execute(
+        update(trials)
+        .where(trials.c.job == row.id, trials.c.outcome == "pending")
+        .values(
+            outcome="cancelled",
+            failure_kind="cancelled",
+            failure_message=f"the job is {state}",
+            settled_at=now,
+        )
+    )
+    return change_state(conn, row, state, reason, now)
+
+
+def _tell(conn: Connection, job_id: str, state: JobState, reason: str, now: float) -> None:
+    append_event(conn, job_id, "state", json.dumps({"state": state, "reason": reason}), now)
+
+
+def _write(conn: Connection, job_id: str, **values: Any) -> Job:
+    return job_of(
+        conn.execute(update(jobs).where(jobs.c.id == job_id).values(**values).returning(*JOB_COLUMNS)).one()
+    )

@@ -1,0 +1,118 @@
+"""How a lease ends before its trials are settled: who is blamed, and what goes back to the queue."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, select, update
+
+from ..fleet_records import LostLease
+from ..fleet_store import MAX_LOSSES
+from ..records import Settlement
+from ..words import OPEN_OUTCOMES
+from .job_rows import is_over
+from .part import upsert
+from .tables import attempts, crashes, jobs, leases, trials
+from .trial_rows import fail_trial
+
+OPEN_ATTEMPTS = ("granted", "started", "ran")
+
+
+def sweep_leases(conn: Connection, now: float) -> list[LostLease]:
+    """End every lease that has expired."""
+    query = select(leases).where(leases.c.closed_at.is_(None), leases.c.expires_at <= now)
+    rows = conn.execute(
+        query.order_by(leases.c.expires_at, leases.c.id).with_for_update(skip_locked=True)
+    ).all()
+    return [end_lease(conn, row, "expired", now) for row in rows]
+
+
+def end_open_lease(conn: Connection, worker_id: str, ending: str, now: float) -> None:
+    """End the lease that a worker holds, if it holds one."""
+    held = leases.c.worker == worker_id, leases.c.closed_at.is_(None)
+    row = conn.execute(select(leases).where(*held).with_for_update()).one_or_none()
+    if row is not None:
+        end_lease(conn, row, ending, now)
+
+
+def end_lease(conn: Connection, lease: Row[Any], ending: str, now: float) -> LostLease:
+    """Close a lease. The trial that was running is blamed, unless the lease was `released`."""
+    fates: dict[str, list[str]] = {"blamed": [], "poisoned": [], "returned": [], "cancelled": []}
+    rows = conn.execute(_unsettled(lease.id)).all()
+    for row in rows:
+        blamed = row.attempt_state == "started" and ending != "released"
+        _close_attempt(conn, row, "lost" if blamed else "returned", now)
+        fates[_fate(conn, row, lease, blamed, now)].append(row.id)
+    close_lease(conn, lease.id, ending, now)
+    return LostLease(lease=lease.id, worker=lease.worker, **{fate: tuple(ids) for fate, ids in fates.items()})
+
+
+def close_lease(conn: Connection, lease_id: str, ending: str, now: float) -> None:
+    conn.execute(update(leases).where(leases.c.id == lease_id).values(closed_at=now, ending=ending))
+
+
+def forgive(conn: Connection, candidate_key: str, hardware: str) -> None:
+    """Take one loss back: the worker that was thought lost has delivered."""
+    of_candidate = crashes.c.candidate_key == candidate_key, crashes.c.hardware == hardware
+    conn.execute(update(crashes).where(*of_candidate).values(losses=crashes.c.losses - 1))
+    conn.execute(delete(crashes).where(*of_candidate, crashes.c.losses <= 0))
+
+
+def poison(conn: Connection, trial: Row[Any], losses: int, now: float) -> None:
+    """Settle a trial whose candidate has crashed this kind of hardware too often."""
+    message = f"{losses} workers on this kind of hardware were lost while they ran this candidate"
+    failure = Settlement(failure_kind="crashes_device", failure_message=message)
+    fail_trial(conn, trial, failure, now)
+
+
+def _unsettled(lease_id: str) -> Select[Any]:
+    """The trials of a lease that it still answers for, with their jobs, by number."""
+    return (
+        select(
+            trials,
+            attempts.c.attempt.label("granted"),
+            attempts.c.state.label("attempt_state"),
+            jobs.c.state.label("job_state"),
+        )
+        .join_from(attempts, trials, attempts.c.trial == trials.c.id)
+        .join(jobs, trials.c.job == jobs.c.id)
+        .where(attempts.c.lease == lease_id, attempts.c.state.in_(OPEN_ATTEMPTS))
+        .order_by(jobs.c.seq, trials.c.number)
+    )
+
+
+def _close_attempt(conn: Connection, row: Row[Any], state: str, now: float) -> None:
+    own = attempts.c.trial == row.id, attempts.c.attempt == row.granted
+    conn.execute(update(attempts).where(*own).values(state=state, ended_at=now))
+
+
+def _fate(conn: Connection, row: Row[Any], lease: Row[Any], blamed: bool, now: float) -> str:
+    """Decide what becomes of a trial, write it, and name it."""
+    losses = _count_loss(conn, row.candidate_key, lease.hardware, now) if blamed else 0
+    conn.execute(update(trials).where(trials.c.id == row.id).values(lease=None))
+    if is_over(row.job_state) or row.outcome not in OPEN_OUTCOMES:
+        _cancel(conn, row, now)
+        return "cancelled"
+    if losses >= MAX_LOSSES:
+        poison(conn, row, losses, now)
+        return "poisoned"
+    conn.execute(update(trials).where(trials.c.id == row.id).values(outcome="pending", started_at=None))
+    return "blamed" if blamed else "returned"
+
+
+def _count_loss(conn: Connection, candidate_key: str, hardware: str, now: float) -> int:
+    statement = upsert(conn, crashes).values(
+        candidate_key=candidate_key, hardware=hardware, losses=1, last_at=now
+    )
+    counted = statement.on_conflict_do_update(
+        index_elements=["candidate_key", "hardware"],
+        set_={"losses": crashes.c.losses + 1, "last_at": statement.excluded.last_at},
+    )
+    return int(conn.execute(counted.returning(crashes.c.losses)).scalar_one())
+
+
+def _cancel(conn: Connection, row: Row[Any], now: float) -> None:
+    cancelled = {"outcome": "cancelled", "failure_kind": "cancelled", "settled_at": now}
+    conn.execute(
+        update(trials)
+        .where(trials.c.id == row.id, trials.c.outcome.in_(OPEN_OUTCOMES))
+        .values(failure_message=f"the job is {row.job_state}", **cancelled)
+    )

@@ -1,0 +1,82 @@
+"""Rows of leases: reading them, who may still write, and what a worker is told."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, or_, select, update
+
+from ..errors import LeaseLost, NotFound, Superseded
+from ..fleet_records import LeaseState
+from ..words import FINAL_JOB_STATES
+from .lease_ends import OPEN_ATTEMPTS
+from .tables import attempts, jobs, leases, trials, workers
+
+_TOUCH_SECONDS = 2.0
+_ENDINGS = {
+    "expired": "has expired",
+    "released": "was released",
+    "settled": "was settled to its last trial",
+    "superseded": "belonged to an older session of its worker",
+}
+
+
+def find_lease(conn: Connection, lease_id: str) -> Row[Any]:
+    """The lease, locked, with `live_session`, `worker_state` and `seen_at` of its worker; NotFound."""
+    row = conn.execute(
+        select(leases, workers.c.session.label("live_session"), workers.c.state.label("worker_state"))
+        .add_columns(workers.c.seen_at)
+        .join_from(leases, workers, leases.c.worker == workers.c.id)
+        .where(leases.c.id == lease_id)
+        .with_for_update(of=leases)
+    ).one_or_none()
+    if row is None:
+        raise NotFound("lease", lease_id)
+    return row
+
+
+def live_lease(conn: Connection, lease_id: str, now: float) -> Row[Any]:
+    """The lease of a session that is not superseded; its worker has been heard of."""
+    row = find_lease(conn, lease_id)
+    if row.session != row.live_session:
+        raise Superseded(f"a newer session of worker {row.worker} has registered")
+    touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
+    return row
+
+
+def refuse_lost(lease: Row[Any], now: float) -> None:
+    if is_lost(lease, now):
+        raise LeaseLost(f"lease {lease.id} {_ENDINGS[lease.ending or 'expired']}")
+
+
+def is_lost(lease: Row[Any], now: float) -> bool:
+    return lease.closed_at is not None or bool(lease.expires_at <= now)
+
+
+def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, now: float) -> None:
+    """Note that a worker was heard of; often is not always, for every write waits for the disk."""
+    if state != "offline" and now - seen_at < _TOUCH_SECONDS:
+        return
+    heard = update(workers).where(workers.c.id == worker)
+    conn.execute(heard.values(seen_at=now, state="online" if state == "offline" else state))
+
+
+def open_attempts(conn: Connection, lease_id: str) -> int:
+    """How many trials the lease still answers for."""
+    query = select(func.count()).where(attempts.c.lease == lease_id, attempts.c.state.in_(OPEN_ATTEMPTS))
+    return int(conn.execute(query).scalar_one())
+
+
+def lease_state(conn: Connection, lease: Row[Any], ttl: float) -> LeaseState:
+    """What the worker is told; with a ttl of 0, that all it has not settled is somebody else's."""
+    unwanted = attempts.c.state != "settled"
+    if ttl > 0:
+        unwanted = attempts.c.state.in_(OPEN_ATTEMPTS) & or_(
+            jobs.c.state.in_(FINAL_JOB_STATES), trials.c.outcome == "cancelled"
+        )
+    rows = conn.execute(
+        select(trials.c.id)
+        .join_from(attempts, trials, attempts.c.trial == trials.c.id)
+        .join(jobs, trials.c.job == jobs.c.id)
+        .where(attempts.c.lease == lease.id, unwanted)
+        .order_by(jobs.c.seq, trials.c.number)
+    )
+    return LeaseState(cancelled=tuple(rows.scalars()), drain=lease.worker_state == "draining", ttl=ttl)

@@ -1,0 +1,120 @@
+"""Leases: claim, start, renew, settle, release and sweep."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, literal_column, select, update
+
+from ..checks import check_int, check_seconds, check_settlement
+from ..errors import Conflict, InvalidValue, LeaseLost, NotFound, SettlementMismatch, Superseded
+from ..fleet_records import Lease, LeaseState, LostLease
+from ..fleet_store import MAX_LEASE_ITEMS
+from ..records import Settlement
+from .claims import grant
+from .clock import now_of
+from .lease_ends import end_lease, end_open_lease, sweep_leases
+from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
+from .part import Part
+from .settling import attempt_row, renewed, settle_one
+from .silence import fail_silent_jobs, mark_silent_workers
+from .tables import attempts, crashes, leases, trials, workers
+
+
+class LeasePart(Part):
+    def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
+        check_int("max_items", max_items, 1)
+        check_seconds("ttl", ttl)
+        with self._database.write() as conn:
+            now = now_of(conn)
+            row = _claimant(conn, worker, session, hardware)
+            touch_worker(conn, row.id, row.state, row.seen_at, now)
+            sweep_leases(conn, now)
+            end_open_lease(conn, worker, "released", now)
+            if row.state not in ("online", "offline"):
+                return None
+            return grant(conn, row, min(max_items, MAX_LEASE_ITEMS), ttl, now)
+
+    def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
+        check_int("attempt", attempt, 1)
+        with self._database.write() as conn:
+            now = now_of(conn)
+            row = live_lease(conn, lease, now)
+            refuse_lost(row, now)
+            item = attempt_row(conn, row, trial, attempt)
+            if item is None:
+                raise LeaseLost(f"lease {lease} never held attempt {attempt} of trial {trial!r}")
+            if item.attempt_state in ("granted", "ran"):
+                _run(conn, row, item, now)
+            return lease_state(conn, row, row.expires_at - now)
+
+    def renew(self, lease: str, ttl: float) -> LeaseState:
+        check_seconds("ttl", ttl)
+        with self._database.write() as conn:
+            now = now_of(conn)
+            row = live_lease(conn, lease, now)
+            if row.ending in ("settled", "released"):
+                return lease_state(conn, row, 0.0)
+            refuse_lost(row, now)
+            conn.execute(update(leases).where(leases.c.id == lease).values(ttl=ttl, expires_at=now + ttl))
+            return lease_state(conn, row, ttl)
+
+    def settle(self, lease: str, settlements: Sequence[Settlement]) -> LeaseState:
+        if len(settlements) > MAX_LEASE_ITEMS:
+            raise InvalidValue(
+                "settlements", f"are {len(settlements)}; a lease has at most {MAX_LEASE_ITEMS}"
+            )
+        for i, settlement in enumerate(settlements):
+            check_settlement(settlement, f"settlements[{i}]")
+        with self._database.write() as conn:
+            now = now_of(conn)
+            row = live_lease(conn, lease, now)
+            answers = [settle_one(conn, row, settlement, now) for settlement in settlements]
+            state = renewed(conn, row, now)
+        refused = [answer for answer in answers if answer is not None]
+        for answer in sorted(refused, key=lambda error: not isinstance(error, SettlementMismatch)):
+            raise answer
+        return state
+
+    def release(self, lease: str) -> None:
+        with self._database.write() as conn:
+            row = find_lease(conn, lease)
+            if row.closed_at is None:
+                end_lease(conn, row, "released", now_of(conn))
+
+    def sweep(self, worker_silence: float = 60.0, local_silence: float = 600.0) -> list[LostLease]:
+        check_seconds("worker_silence", worker_silence)
+        check_seconds("local_silence", local_silence)
+        with self._database.write() as conn:
+            now = now_of(conn)
+            mark_silent_workers(conn, now - worker_silence)
+            fail_silent_jobs(conn, now - local_silence)
+            return sweep_leases(conn, now)
+
+    def clear_crashes(self, candidate_key: str, hardware: str) -> None:
+        with self._database.write() as conn:
+            of_candidate = crashes.c.candidate_key == candidate_key, crashes.c.hardware == hardware
+            conn.execute(delete(crashes).where(*of_candidate))
+
+
+def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row[Any]:
+    row = conn.execute(select(workers).where(workers.c.id == worker).with_for_update()).one_or_none()
+    if row is None:
+        raise NotFound("worker", worker)
+    if row.session != session:
+        raise Superseded(f"a newer session of worker {worker} has registered")
+    if row.hardware != hardware:
+        raise Conflict(f"worker {worker} registered with hardware {row.hardware}, not {hardware}")
+    return row
+
+
+def _run(conn: Connection, lease: Row[Any], item: Row[Any], now: float) -> None:
+    """Mark an attempt as the one that runs: a device measures one thing at a time."""
+    running = (
+        attempts.c.worker == lease.worker,
+        attempts.c.state == literal_column("'started'"),
+    )  # as the partial index says it
+    conn.execute(update(attempts).where(*running).values(state="ran"))
+    own = attempts.c.trial == item.id, attempts.c.attempt == item.attempt
+    conn.execute(update(attempts).where(*own).values(state="started", started_at=now))
+    pending = trials.c.id == item.id, trials.c.outcome == "pending"
+    conn.execute(update(trials).where(*pending).values(outcome="started", started_at=now))

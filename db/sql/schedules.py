@@ -1,0 +1,142 @@
+"""Best-known schedules."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, delete, exists, insert, select
+
+from ..checks import check_text
+from ..errors import NotFound
+from ..records import BestSchedule, SearchState
+from .clock import now_of
+from .part import Part, upsert
+from .tables import jobs, retirements, schedules, trials
+
+
+class SchedulePart(Part):
+    def best(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
+        with self._database.read() as conn:
+            return _best(conn, workload, target, hardware)
+
+    def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
+        check_text("reason", reason, 64 << 10)
+        with self._database.write() as conn:
+            row = conn.execute(_evidence().where(trials.c.id == trial_id)).one_or_none()
+            if row is None:
+                raise NotFound("trial", trial_id)
+            if row.hardware is None:
+                return None
+            now = now_of(conn)
+            _retire(conn, row, reason, now)
+            removed = conn.execute(delete(schedules).where(schedules.c.trial == trial_id)).rowcount
+            if removed:
+                _restore_best(conn, row.workload, row.target, row.hardware, now)
+            return _best(conn, row.workload, row.target, row.hardware)
+
+
+def offer_best(conn: Connection, trial_id: str, now: float) -> None:
+    """Make a trial the best-known of its key, if it may be served and is faster than the one that stands."""
+    row = conn.execute(_servable().where(trials.c.id == trial_id)).one_or_none()
+    if row is None:
+        return
+    statement = upsert(conn, schedules).values(
+        workload=row.workload,
+        target=row.target,
+        hardware=row.hardware,
+        trial=row.id,
+        seconds=row.seconds,
+        updated_at=now,
+    )
+    new = statement.excluded
+    conn.execute(
+        statement.on_conflict_do_update(
+            index_elements=["workload", "target", "hardware"],
+            set_={"trial": new.trial, "seconds": new.seconds, "updated_at": new.updated_at},
+            where=schedules.c.seconds > new.seconds,
+        )
+    )
+
+
+def _evidence() -> Select[Any]:
+    columns = (
+        trials.c.id,
+        trials.c.candidate_key,
+        trials.c.seconds,
+        jobs.c.workload,
+        jobs.c.target,
+        jobs.c.hardware,
+    )
+    return select(*columns).join_from(trials, jobs, trials.c.job == jobs.c.id)
+
+
+def _servable() -> Select[Any]:
+    """Trials that may be best-known: checked, not censored, of a known codegen version, not retired."""
+    retired = exists().where(
+        retirements.c.candidate_key == trials.c.candidate_key, retirements.c.hardware == jobs.c.hardware
+    )
+    return _evidence().where(
+        trials.c.outcome == "ok",
+        trials.c.error.is_not(None),
+        trials.c.codegen_version.is_not(None),
+        jobs.c.hardware.is_not(None),
+        ~retired,
+    )
+
+
+def _best(conn: Connection, workload: str, target: str, hardware: str) -> BestSchedule | None:
+    row = conn.execute(
+        select(
+            trials.c.trace,
+            trials.c.seconds,
+            trials.c.samples,
+            trials.c.error,
+            trials.c.id.label("trial"),
+            trials.c.job,
+            trials.c.worker,
+            trials.c.settled_at,
+            trials.c.codegen_version,
+            jobs.c.done,
+            jobs.c.trials.label("asked"),
+            jobs.c.state,
+        )
+        .join_from(schedules, trials, schedules.c.trial == trials.c.id)
+        .join(jobs, trials.c.job == jobs.c.id)
+        .where(
+            schedules.c.workload == workload, schedules.c.target == target, schedules.c.hardware == hardware
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    return BestSchedule(
+        workload=workload,
+        target=target,
+        hardware=hardware,
+        trace=row.trace,
+        seconds=row.seconds,
+        samples=tuple(json.loads(row.samples)),
+        error=row.error,
+        trial=row.trial,
+        job=row.job,
+        worker=row.worker,
+        measured_at=row.settled_at,
+        codegen_version=row.codegen_version,
+        search=SearchState(done=row.done, asked=row.asked, state=row.state),
+        kind="exact",
+        reason=f"measured for this workload, target and hardware by trial {row.trial}",
+    )
+
+
+def _retire(conn: Connection, row: Row[Any], reason: str, now: float) -> None:
+    known = retirements.c.candidate_key == row.candidate_key, retirements.c.hardware == row.hardware
+    if conn.execute(select(retirements.c.trial).where(*known)).one_or_none() is None:
+        values = {"candidate_key": row.candidate_key, "hardware": row.hardware, "trial": row.id}
+        conn.execute(insert(retirements).values(reason=reason, retired_at=now, **values))
+
+
+def _restore_best(conn: Connection, workload: str, target: str, hardware: str, now: float) -> None:
+    """Find the next best after one was retired: by the index of each job of the key."""
+    same_key = jobs.c.workload == workload, jobs.c.target == target, jobs.c.hardware == hardware
+    query = _servable().where(*same_key).order_by(trials.c.seconds, trials.c.settled_at).limit(1)
+    row = conn.execute(query).one_or_none()
+    if row is not None:
+        offer_best(conn, row.id, now)

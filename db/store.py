@@ -1,0 +1,185 @@
+"""The contract of a store: each docstring is a promise, and one suite holds every store to them.
+
+Of all methods: values go in and out by copy; a call is one transaction that is on disk when it returns;
+several processes may call at once. A text or number that cannot be stored is refused with InvalidValue and
+an id or key that does not exist with NotFound, both before anything is written. StoreUnavailable: the
+database cannot be reached or stays locked; StoreFull: its disk is full; nothing of such a call was stored.
+Only the database's clock decides what has expired.
+"""
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from .fleet_store import FleetStore
+from .records import (
+    BestSchedule,
+    Event,
+    Hardware,
+    Job,
+    NewJob,
+    NewTrial,
+    Page,
+    Settlement,
+    Target,
+    Token,
+    Trial,
+    Workload,
+)
+from .words import FinalJobState, JobState, Origin, Scope
+
+
+class CatalogStore(Protocol):
+    """Workloads, targets and kinds of hardware: the three parts of a best-known schedule's key."""
+
+    def put_workload(self, key: str, name: str, program: str, script: str) -> Workload:
+        """Store a program under its key; a known key keeps its first name and script.
+
+        Raises Conflict where the key is known with another program.
+        """
+
+    def workload(self, key: str) -> Workload: ...
+
+    def put_target(self, key: str, description: str) -> Target:
+        """Store a target; Conflict where the key is known with another description."""
+
+    def target(self, key: str) -> Target: ...
+
+    def put_hardware(self, key: str, facts: str) -> Hardware:
+        """Store a kind of hardware; of a known one the facts are replaced: they are no part of the key."""
+
+    def hardware(self, key: str) -> Hardware: ...
+
+    def hardwares(self) -> list[Hardware]:
+        """All kinds that were ever reported, in the order of their first report."""
+
+
+class JobStore(Protocol):
+    """Jobs. Each change of a job's state adds an event: kind `state`, data {"state": …, "reason": …}."""
+
+    def create_job(self, job: NewJob) -> Job:
+        """A new job in state `queued`; its workload, target and hardware (if given) were put before."""
+
+    def job(self, job_id: str) -> Job: ...
+
+    def jobs(self, state: JobState | None = None, after: str | None = None, limit: int = 50) -> Page[Job]:
+        """Newest first. `after` is `Page.next`: pages stay stable while jobs are created."""
+
+    def unfinished_jobs(self, origin: Origin | None = None) -> list[Job]:
+        """Jobs in no final state, oldest first; a server restarts the searches of those of origin `http`."""
+
+    def overdue_jobs(self) -> list[Job]:
+        """Waiting jobs that have waited longer than their `worker_wait`."""
+
+    def bind_hardware(self, job_id: str, hardware: str) -> Job:
+        """Bind a job whose hardware is None. Bound to the same already: no effect; to another: Conflict."""
+
+    def begin_search(self, job_id: str) -> int:
+        """Raise the job's epoch and return it: from now on writes with an older one raise StaleSearch.
+
+        A queued job becomes `running` and gets `started_at`. JobOver where it has ended, Conflict where it
+        is paused.
+        """
+
+    def set_waiting(self, job_id: str, reason: str) -> Job:
+        """Queued or running becomes `waiting`; `waiting_since` keeps its first value. Else no effect."""
+
+    def set_running(self, job_id: str) -> Job:
+        """`waiting` becomes `running`; else no effect."""
+
+    def finish_job(self, job_id: str, epoch: int | None, state: FinalJobState, reason: str) -> Job:
+        """End the job; its trials that nobody has started become `cancelled`.
+
+        A started one still takes its result; it becomes `cancelled` when its lease ends without one. A job
+        that has ended already stays as it is, so read the answer. StaleSearch for an old epoch; None: the
+        service decides, not a search.
+        """
+
+    def cancel_job(self, job_id: str) -> Job:
+        """`finish_job` as `cancelled`, whoever searches."""
+
+    def add_event(self, job_id: str, kind: str, data: str) -> int:
+        """Append an event and return its `seq`: 1, 2, 3 … without gaps within the job."""
+
+    def events(self, job_id: str, after: int = 0, limit: int = 500) -> list[Event]:
+        """Events with a `seq` above `after`, in order."""
+
+
+class TrialStore(Protocol):
+    def add_trials(self, job_id: str, epoch: int, trials: Sequence[NewTrial]) -> list[Trial]:
+        """Store candidates to be measured and return their trials, in the given order.
+
+        A number that exists with the same candidate_key is returned as it stands, so a call may be
+        repeated. With another one, or with a candidate that the job has under another number: Conflict, and
+        none is stored. StaleSearch, JobOver.
+        """
+
+    def trials(self, job_id: str, after_number: int = -1, limit: int = 1000) -> list[Trial]:
+        """Trials with a number above `after_number`, by number."""
+
+    def trial(self, trial_id: str) -> Trial: ...
+
+    def trial_counts(self, job_id: str) -> dict[str, int]:
+        """Trials of each outcome (0 included), and `settled`: those neither pending nor started."""
+
+    def top_trials(self, job_id: str, limit: int = 1) -> list[Trial]:
+        """The fastest checked trials (outcome `ok`), the fastest first; among equals the lowest number."""
+
+    def settle_local(self, job_id: str, epoch: int, trial_number: int, settlement: Settlement) -> Trial:
+        """Store a result measured by the process that searches (`tw.tune`), under the rules of `settle`.
+
+        StaleSearch, JobOver, SettlementMismatch.
+        """
+
+
+class ScheduleStore(Protocol):
+    """Best-known schedules, one for each (workload, target, hardware).
+
+    A result becomes best in the transaction that settles it, if it is faster than the one that stands, was
+    checked against the reference, is not `censored`, and a codegen version is known.
+    """
+
+    def best(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
+        """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
+
+    def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
+        """Never serve this trial's schedule again; returns what is best-known for its key now.
+
+        May be repeated."""
+
+
+class TokenStore(Protocol):
+    def create_token(
+        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+    ) -> tuple[Token, str]:
+        """A new token and its secret, which is not stored: it cannot be shown again."""
+
+    def token_by_secret(self, secret: str) -> Token | None:
+        """The token with this secret; None where there is none, or it was revoked or has expired."""
+
+    def tokens(self) -> list[Token]:
+        """All tokens, revoked and expired ones included, oldest first."""
+
+    def revoke_token(self, token_id: str) -> Token:
+        """From now on its secret opens nothing. May be repeated."""
+
+
+class Store(CatalogStore, JobStore, TrialStore, ScheduleStore, FleetStore, TokenStore, Protocol):
+    """Everything a service, a search and `tw.tune` keep."""
+
+    def ping(self) -> None:
+        """Raises StoreUnavailable unless the database answers."""
+
+    def schema_version(self) -> str: ...
+
+    def now(self) -> float:
+        """The database's clock, in seconds since the epoch."""
+
+    def close(self) -> None:
+        """Give up all connections. May be repeated; no other method may be called after it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,37 @@
+"""The words that records use: states, outcomes, kinds and scopes, each as a type and as a tuple."""
+
+from typing import Literal, get_args
+
+JobState = Literal["queued", "waiting", "running", "paused", "completed", "exhausted", "cancelled", "failed"]
+FinalJobState = Literal["completed", "exhausted", "cancelled", "failed"]
+WorkerState = Literal[
+    "registering", "online", "busy", "draining", "paused", "quarantined", "offline", "retired"
+]
+FailureKind = Literal[
+    "build_error",
+    "build_timeout",
+    "run_error",
+    "run_timeout",
+    "wrong_output",
+    "constraint",
+    "worker_lost",
+    "crashes_device",
+    "cancelled",
+]
+Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
+Origin = Literal["http", "local"]
+Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+
+JOB_STATES: tuple[JobState, ...] = get_args(JobState)
+FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)
+WORKER_STATES: tuple[WorkerState, ...] = get_args(WorkerState)
+FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
+OUTCOMES: tuple[Outcome, ...] = ("pending", "started", "ok", "censored", *FAILURE_KINDS)
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+OPEN_OUTCOMES: tuple[Outcome, ...] = ("pending", "started")
+"""A trial with one of these has no result yet."""
+
+UNMEASURED_OUTCOMES: tuple[Outcome, ...] = ("pending", "started", "cancelled")
+"""A trial with one of these does not count towards a job's `done`."""

@@ -1,0 +1,145 @@
+from dataclasses import replace
+
+import pytest
+
+from tilewright.db import NotFound
+from tilewright.db.records import BestSchedule, SearchState
+
+
+def measured(scene, *results, hardware="h", tag="c", worker="rig"):
+    """A job whose trials are settled by `results`, each a function of the leased item."""
+    job = scene.searched(len(results), hardware=hardware, tag=tag)
+    lease = scene.claim(scene.worker(f"{worker}-{hardware}", hardware=hardware), max_items=64)
+    settled = [result(item) for result, item in zip(results, lease.items, strict=True)]
+    scene.store.settle(lease.id, settled)
+    return job
+
+
+def taking(seconds, success, **more):
+    return lambda item: success(item, seconds, **more)
+
+
+def test_nothing_is_best_before_something_is_measured(scene):
+    assert scene.best() is None
+
+
+def test_the_best_comes_with_its_evidence(scene, success):
+    job = measured(scene, taking(0.5, success, samples=(0.5, 0.75)))
+    best = scene.best()
+    assert best == BestSchedule(
+        workload="w",
+        target="t",
+        hardware="h",
+        trace='{"candidate": "c0"}',
+        seconds=0.5,
+        samples=(0.5, 0.75),
+        error=0.25,
+        trial=f"{job.id}.0",
+        job=job.id,
+        worker=scene.store.workers()[0].id,
+        measured_at=scene.store.trials(job.id)[0].settled_at,
+        codegen_version="g1",
+        search=SearchState(done=1, asked=64, state="running"),
+        kind="exact",
+        reason=f"measured for this workload, target and hardware by trial {job.id}.0",
+    )
+
+
+def test_the_fastest_of_all_jobs_is_best(scene, success):
+    measured(scene, taking(0.5, success), tag="a")
+    fast = measured(scene, taking(0.75, success), taking(0.25, success), tag="b")
+    measured(scene, taking(0.5, success), tag="c")
+    assert scene.best().trial == f"{fast.id}.1"
+
+
+def test_an_equal_time_does_not_replace_the_best(scene, success):
+    first = measured(scene, taking(0.5, success), tag="a")
+    measured(scene, taking(0.5, success), tag="b")
+    assert scene.best().job == first.id
+
+
+def test_each_hardware_has_its_own_best(scene, success):
+    measured(scene, taking(0.25, success), hardware="h")
+    slow = measured(scene, taking(0.5, success), hardware="h2")
+    assert (scene.best("h2").job, scene.best("h2").seconds) == (slow.id, 0.5)
+
+
+def test_another_target_or_workload_finds_nothing(scene, success):
+    measured(scene, taking(0.25, success))
+    assert scene.store.best("w", "other", "h") is None
+    assert scene.store.best("other", "t", "h") is None
+
+
+def test_hardware_that_was_never_measured_finds_nothing(scene, success):
+    measured(scene, taking(0.25, success), hardware="h")
+    assert scene.best("h2") is None
+
+
+@pytest.mark.parametrize("kind", ["wrong_output", "run_error", "run_timeout", "cancelled"])
+def test_a_failure_is_never_best(scene, failure, kind):
+    measured(scene, lambda item: failure(item, kind))
+    assert scene.best() is None
+
+
+def test_a_censored_result_is_never_best(scene, success):
+    measured(scene, taking(0.25, success, censored=True))
+    assert scene.best() is None
+
+
+def test_a_result_whose_output_was_not_checked_is_never_best(scene, success):
+    measured(scene, taking(0.25, success, error=None))
+    assert scene.best() is None
+
+
+def test_the_version_that_measured_is_the_one_of_the_settlement_if_it_says_so(scene, success):
+    measured(scene, taking(0.25, success, codegen_version="g2"))
+    assert scene.best().codegen_version == "g2"
+
+
+def test_a_local_result_of_an_unknown_version_is_never_best(scene, success):
+    job = scene.searched(1, origin="local")
+    scene.store.settle_local(job.id, 1, 0, success(scene.store.trials(job.id)[0], attempt=1))
+    assert scene.best() is None
+
+
+def test_the_best_of_a_cancelled_search_says_how_far_it_came(scene, success):
+    job = scene.job(trials=4)
+    scene.store.begin_search(job.id)
+    scene.add(job, range(4))
+    lease = scene.claim(scene.worker(), max_items=2)
+    scene.store.settle(lease.id, [success(item) for item in lease.items])
+    scene.store.cancel_job(job.id)
+    assert scene.best().search == SearchState(done=2, asked=4, state="cancelled")
+
+
+def test_a_retired_schedule_gives_way_to_the_next_best(scene, success):
+    first = measured(scene, taking(0.5, success), taking(0.25, success), tag="a")
+    second = measured(scene, taking(0.375, success), tag="b")
+    assert scene.store.retire(f"{first.id}.1", "does not replay").trial == f"{second.id}.0"
+    assert scene.store.retire(f"{second.id}.0", "does not replay").trial == f"{first.id}.0"
+    assert scene.store.retire(f"{first.id}.0", "does not replay") is None
+    assert scene.best() is None
+
+
+def test_a_retired_candidate_does_not_come_back_with_a_later_job(scene, success):
+    job = measured(scene, taking(0.25, success))
+    scene.store.retire(f"{job.id}.0", "does not replay")
+    measured(scene, taking(0.125, success))
+    assert scene.best() is None
+
+
+def test_retiring_what_is_not_best_leaves_the_best(scene, success):
+    job = measured(scene, taking(0.25, success), taking(0.5, success))
+    before = scene.best()
+    assert scene.store.retire(f"{job.id}.1", "does not replay") == before
+
+
+def test_retiring_twice_has_no_effect(scene, success):
+    job = measured(scene, taking(0.25, success), taking(0.5, success))
+    once = scene.store.retire(f"{job.id}.0", "does not replay")
+    assert scene.store.retire(f"{job.id}.0", "once more") == replace(once)
+
+
+def test_retiring_an_unknown_trial_is_refused(store):
+    with pytest.raises(NotFound, match="there is no trial 'x'"):
+        store.retire("x", "gone")

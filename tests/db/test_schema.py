@@ -1,0 +1,227 @@
+import contextlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+from tilewright.db import InvalidValue, SchemaError, StoreUnavailable, open_store, upgrade
+from tilewright.db.sql.schema import SCHEMA, VERSION_TABLE, Schema
+from tilewright.db.sql.store import SqlStore
+from tilewright.db.sql.store import upgrade as upgrade_to
+from tilewright.db.sql.tables import metadata
+
+NEXT = """
+from alembic import op
+revision = "0002"
+down_revision = "0001"
+def upgrade():
+    op.execute("CREATE TABLE notes (text TEXT)")
+def downgrade():
+    op.execute("DROP TABLE notes")
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "tilewright.db"
+
+
+@pytest.fixture
+def next_schema(tmp_path):
+    """The schema of a program that is one version ahead."""
+    directory = tmp_path / "migrations"
+    shutil.copytree(SCHEMA.directory, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    (directory / "versions" / "v0002_notes.py").write_text(NEXT)
+    return Schema(directory, "0002")
+
+
+def execute(path, *statements):
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        for statement in statements:
+            conn.execute(statement)
+        conn.commit()
+
+
+def tables_of(path):
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        return sorted(name for (name,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
+
+
+def test_a_missing_database_is_created_at_this_programs_schema(path):
+    with open_store(f"sqlite:///{path}") as store:
+        assert store.schema_version() == SCHEMA.head == "0001"
+
+
+def test_an_empty_file_gets_the_schema(path):
+    path.touch()
+    with open_store(f"sqlite:///{path}") as store:
+        assert store.jobs().items == ()
+
+
+def test_a_closed_store_leaves_one_file(path):
+    open_store(f"sqlite:///{path}").close()
+    assert [each.name for each in path.parent.iterdir()] == ["tilewright.db"]
+
+
+def test_the_schema_names_the_newest_migration():
+    assert ScriptDirectory(str(SCHEMA.directory)).get_heads() == [SCHEMA.head]
+
+
+def test_the_migrations_make_the_tables_that_the_program_uses(path):
+    open_store(f"sqlite:///{path}").close()
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as conn:
+        options = {"version_table": VERSION_TABLE, "compare_type": True}
+        differences = compare_metadata(MigrationContext.configure(conn, opts=options), metadata)
+    engine.dispose()
+    assert differences == []
+
+
+def test_the_migrated_tables_have_the_sql_of_the_tables_that_the_program_uses(path, tmp_path):
+    open_store(f"sqlite:///{path}").close()
+    engine = create_engine(f"sqlite:///{tmp_path / 'declared.db'}")
+    metadata.create_all(engine)
+    engine.dispose()
+    assert sql_of(path) == sql_of(tmp_path / "declared.db")
+
+
+def sql_of(path):
+    """Each table's and index's SQL; lines in any order, for the order of constraints means nothing."""
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name != ?"
+        return {
+            name: sorted(line.strip(" ,\t") for line in sql.split("\n"))
+            for name, sql in conn.execute(query, [VERSION_TABLE])
+        }
+
+
+def test_the_first_migration_can_be_undone(path):
+    from alembic import command
+    from alembic.config import Config
+
+    open_store(f"sqlite:///{path}").close()
+    config = Config()
+    config.set_main_option("script_location", str(SCHEMA.directory))
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as conn:
+        config.attributes |= {"connection": conn, "version_table": VERSION_TABLE}
+        command.downgrade(config, "base")
+    engine.dispose()
+    assert tables_of(path) == ["sqlite_sequence", VERSION_TABLE]
+
+
+def test_an_older_schema_is_refused_with_the_command_that_helps(path, next_schema):
+    open_store(f"sqlite:///{path}").close()
+    with pytest.raises(SchemaError) as caught:
+        SqlStore.open(f"sqlite:///{path}", schema=next_schema)
+    assert str(caught.value) == (
+        f"{path} has schema 0001, older than this program's 0002: run `tilewright db upgrade`"
+    )
+
+
+def test_a_newer_schema_is_refused_naming_both(path, next_schema):
+    SqlStore.open(f"sqlite:///{path}", schema=next_schema).close()
+    with pytest.raises(SchemaError) as caught:
+        open_store(f"sqlite:///{path}")
+    assert str(caught.value) == (
+        f"{path} has schema 0002, newer than this program's 0001: install a tilewright that knows schema 0002"
+    )
+
+
+def test_a_newer_schema_is_not_downgraded_by_an_upgrade(path, next_schema):
+    SqlStore.open(f"sqlite:///{path}", schema=next_schema).close()
+    with pytest.raises(SchemaError, match="has schema 0002, newer than this program's 0001"):
+        upgrade(f"sqlite:///{path}")
+
+
+def test_an_upgrade_keeps_what_is_stored(path, next_schema):
+    with open_store(f"sqlite:///{path}") as store:
+        stored = store.put_target("t", "{}")
+    assert upgrade_to(f"sqlite:///{path}", next_schema) == ("0001", "0002")
+    with SqlStore.open(f"sqlite:///{path}", schema=next_schema) as store:
+        assert store.target("t") == stored
+
+
+def test_upgrading_twice_is_no_different_from_once(path):
+    assert upgrade(f"sqlite:///{path}") == (None, "0001")
+    assert upgrade(f"sqlite:///{path}") == ("0001", "0001")
+
+
+def test_an_upgrade_that_fails_changes_nothing(path, next_schema):
+    open_store(f"sqlite:///{path}").close()
+    before = tables_of(path)
+    broken = NEXT.replace("def downgrade", "    raise RuntimeError('half way')\ndef downgrade")
+    (next_schema.directory / "versions" / "v0002_notes.py").write_text(broken)
+    with pytest.raises(RuntimeError, match="half way"):
+        upgrade_to(f"sqlite:///{path}", next_schema)
+    assert tables_of(path) == before
+
+
+def test_a_missing_database_is_not_made_where_it_must_exist(path):
+    with pytest.raises(StoreUnavailable) as caught:
+        open_store(f"sqlite:///{path}", create=False)
+    assert (str(caught.value), path.exists()) == (f"{path}: there is no such database", False)
+
+
+def test_an_empty_database_is_not_filled_where_it_must_exist(path):
+    path.touch()
+    with pytest.raises(SchemaError) as caught:
+        open_store(f"sqlite:///{path}", create=False)
+    assert str(caught.value) == f"{path} is empty: run `tilewright db upgrade`"
+
+
+def test_a_database_of_another_program_is_left_alone(path):
+    execute(path, "CREATE TABLE invoices (id INTEGER)")
+    with pytest.raises(SchemaError) as caught:
+        open_store(f"sqlite:///{path}")
+    assert str(caught.value) == f"{path} holds tables that are not tilewright's; name another database"
+    assert tables_of(path) == ["invoices"]
+
+
+def test_a_file_that_is_no_database_is_named(path):
+    path.write_text("these are notes, and not a database at all\n" * 100)
+    with pytest.raises(StoreUnavailable, match=f"{path}: is not an intact SQLite database"):
+        open_store(f"sqlite:///{path}")
+
+
+def test_a_missing_directory_is_named(tmp_path):
+    with pytest.raises(StoreUnavailable) as caught:
+        open_store(f"sqlite:///{tmp_path}/nowhere/tilewright.db")
+    assert str(caught.value) == f"{tmp_path}/nowhere/tilewright.db: there is no directory {tmp_path}/nowhere"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("tilewright.db", "url: 'tilewright.db' is no database url; one looks like sqlite:///tilewright.db"),
+        ("postgresql://host/db", "url: postgresql is not supported; use sqlite:///path"),
+        ("sqlite://", "url: 'sqlite://' names no file; use sqlite:///relative or sqlite:////absolute"),
+        (
+            "sqlite:///:memory:",
+            "url: 'sqlite:///:memory:' names no file; use sqlite:///relative or sqlite:////absolute",
+        ),
+    ],
+)
+def test_a_url_that_cannot_be_a_store_is_refused(url, message):
+    with pytest.raises(InvalidValue) as caught:
+        open_store(url)
+    assert str(caught.value) == message
+
+
+def test_importing_the_package_loads_no_sql_library():
+    code = "import sys, tilewright.db; print({'sqlalchemy', 'alembic'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "set()\n"
+
+
+def test_the_migrations_are_shipped_inside_the_package():
+    import tilewright.db
+
+    assert (Path(tilewright.db.__file__).parent / "migrations" / "env.py").is_file()

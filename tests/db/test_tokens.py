@@ -1,0 +1,72 @@
+import sqlite3
+import time
+
+import pytest
+
+from tilewright.db import InvalidValue, NotFound
+from tilewright.db.records import Token
+
+
+def test_a_secret_finds_its_token(store):
+    token, secret = store.create_token("lab", ["worker", "jobs:write"], pool="lab-b")
+    assert token == Token(
+        id=token.id,
+        name="lab",
+        scopes=("jobs:write", "worker"),
+        pool="lab-b",
+        created_at=token.created_at,
+        expires_at=None,
+        revoked_at=None,
+    )
+    assert store.token_by_secret(secret) == token
+
+
+@pytest.mark.parametrize("secret", ["", "twk_guess", "\ud800"])
+def test_another_secret_finds_nothing(store, secret):
+    store.create_token("lab", ["worker"])
+    assert store.token_by_secret(secret) is None
+
+
+def test_secrets_differ_and_are_not_stored(store, url):
+    secrets = [store.create_token("lab", ["worker"])[1] for _ in range(2)]
+    store.close()
+    stored = "\n".join(sqlite3.connect(url.removeprefix("sqlite:///")).iterdump())
+    assert [secret in stored for secret in secrets] == [False, False]
+    assert secrets[0] != secrets[1]
+
+
+def test_an_expired_token_opens_nothing_but_is_listed(store):
+    token, secret = store.create_token("lab", ["worker"], expires_in=0.01)
+    time.sleep(0.03)
+    assert (store.token_by_secret(secret), store.tokens()) == (None, [token])
+
+
+def test_a_token_that_expires_later_is_valid(store):
+    token, secret = store.create_token("lab", ["worker"], expires_in=60.0)
+    assert store.token_by_secret(secret) == token
+    assert token.expires_at == token.created_at + 60.0
+
+
+def test_a_revoked_token_opens_nothing_and_stays_revoked(store):
+    token, secret = store.create_token("lab", ["worker"])
+    revoked = store.revoke_token(token.id)
+    assert store.token_by_secret(secret) is None
+    assert store.revoke_token(token.id) == revoked
+
+
+def test_an_unknown_token_cannot_be_revoked(store):
+    with pytest.raises(NotFound, match="there is no token 'token_0'"):
+        store.revoke_token("token_0")
+
+
+@pytest.mark.parametrize(
+    ("scopes", "message"),
+    [
+        ([], "scopes: must not be empty; there are jobs:write, schedules:read, worker, admin"),
+        (["root"], "scopes: is 'root', which is none of jobs:write, schedules:read, worker, admin"),
+    ],
+)
+def test_a_token_needs_scopes_that_exist(store, scopes, message):
+    with pytest.raises(InvalidValue) as caught:
+        store.create_token("lab", scopes)
+    assert str(caught.value) == message

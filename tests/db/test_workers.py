@@ -1,0 +1,91 @@
+from dataclasses import replace
+
+import pytest
+
+from tilewright.db import Conflict, InvalidValue, NotFound
+from tilewright.db.fleet_records import Worker
+
+
+def test_a_worker_is_online_from_its_registration(scene):
+    rig = scene.worker()
+    assert rig == Worker(
+        id=rig.id,
+        name="rig",
+        session="s1",
+        hardware="h",
+        protocol=1,
+        versions='{"tilewright": "0.1.0"}',
+        labels="{}",
+        codegen_version="g1",
+        pool=None,
+        state="online",
+        reason="",
+        lease=None,
+        registered_at=rig.registered_at,
+        seen_at=rig.seen_at,
+    )
+    assert scene.store.worker(rig.id) == rig
+
+
+def test_a_worker_needs_its_hardware_stored(scene):
+    with pytest.raises(NotFound, match="there is no hardware 'h3'"):
+        scene.worker(hardware="h3")
+
+
+def test_the_same_session_again_changes_only_when_it_was_seen(scene):
+    rig = scene.worker()
+    again = scene.worker()
+    assert again == replace(rig, seen_at=again.seen_at)
+
+
+def test_a_newer_session_keeps_the_id(scene):
+    rig = scene.worker(session="s1", hardware="h")
+    newer = scene.worker(session="s2", hardware="h2")
+    expected = replace(
+        rig, session="s2", hardware="h2", registered_at=newer.registered_at, seen_at=newer.seen_at
+    )
+    assert newer == expected
+
+
+def test_a_worker_with_a_lease_is_busy(scene):
+    scene.searched(1)
+    rig = scene.worker()
+    lease = scene.claim(rig)
+    now = scene.store.worker(rig.id)
+    assert (now.state, now.lease) == ("busy", lease.id)
+
+
+def test_a_paused_worker_stays_paused_over_a_restart(scene):
+    rig = scene.worker(session="s1")
+    scene.store.set_worker_state(rig.id, "paused", "new fan")
+    again = scene.worker(session="s2")
+    assert (again.state, again.reason) == ("paused", "new fan")
+
+
+def test_a_drained_worker_is_online_after_a_restart(scene):
+    scene.store.set_worker_state(scene.worker(session="s1").id, "draining", "")
+    assert scene.worker(session="s2").state == "online"
+
+
+def test_a_retired_worker_is_not_listed_and_cannot_come_back(scene):
+    kept, gone = scene.worker("kept"), scene.worker("gone")
+    scene.store.set_worker_state(gone.id, "retired", "sold")
+    assert scene.store.workers() == [kept]
+    with pytest.raises(Conflict, match="worker gone was retired; attach it under another name"):
+        scene.worker("gone", session="s2")
+
+
+def test_workers_are_listed_by_name(scene):
+    for name in ("b", "a"):
+        scene.worker(name)
+    assert [worker.name for worker in scene.store.workers()] == ["a", "b"]
+
+
+def test_a_state_that_follows_from_work_cannot_be_set(scene):
+    with pytest.raises(InvalidValue, match="state: busy follows from what the worker does and cannot be set"):
+        scene.store.set_worker_state(scene.worker().id, "busy", "")
+
+
+def test_an_unknown_worker_is_named(store):
+    with pytest.raises(NotFound, match="there is no worker 'worker_0'"):
+        store.set_worker_state("worker_0", "paused", "")
