@@ -49,7 +49,7 @@ class Var(Atom):
         self.extent: Poly = poly(extent)
         number = next(_serial)
         self.key = (0, number)
-        self._hash = hash(("var", number))
+        self._hash = hash((0, number))
 
     def __repr__(self) -> str:
         return self.name
@@ -67,7 +67,7 @@ class Knob(Atom):
             raise ValueError(f"knob {name!r}: the domain must hold positive integers, got {self.domain}")
         number = next(_serial)
         self.key = (0, number)
-        self._hash = hash(("knob", number))
+        self._hash = hash((0, number))
 
     def __repr__(self) -> str:
         return self.name
@@ -84,11 +84,12 @@ class Fn(Atom):
         self.b = b
         self.vars: frozenset[Var] = a.vars() | b.vars()
         self.key = (1, op, a.key, b.key)
-        self._hash = hash(self.key)
+        # Of integers only: hashes of strings differ from process to process, and the order of sets with them.
+        self._hash = hash((1, len(op), a, b))
 
     def __repr__(self) -> str:
         if self.op == "floordiv":
-            return f"({self.a!r}) // {_factor(self.b)}"
+            return f"{_factor(self.a)} // {_factor(self.b)}"
         return f"{self.op}({self.a!r}, {self.b!r})"
 
 
@@ -228,7 +229,9 @@ def _spell(a: Atom, in_product: bool) -> str:
 
 
 def _factor(p: Poly) -> str:
-    return repr(p) if len(p.terms) <= 1 and not any(len(m) > 1 for m in p.terms) else f"({p!r})"
+    """`p` as an operand of a division: in brackets unless it is a plain name or number."""
+    plain = p.const is not None or (p.atom is not None and not (type(p.atom) is Fn and p.atom.op == "floordiv"))
+    return repr(p) if plain else f"({p!r})"
 
 
 def poly(x: IntoPoly) -> Poly:

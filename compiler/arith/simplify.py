@@ -81,6 +81,8 @@ def ceil_div(a: IntoPoly, b: IntoPoly) -> Poly:
         return ceil_div(inner.a, inner.b * b)
     if any(c < 0 for c in r.terms.values()):
         q, r = poly(0), a
+    if r.const is not None and b.const is not None:
+        return q + -(-r.const // b.const)
     return q + poly(Fn("ceildiv", r, b))
 
 
@@ -146,7 +148,9 @@ def _bound(p: Poly, up: bool) -> Poly:
             if type(a) is Var:
                 term = term * (a.extent - 1 if high else 0)
             elif type(a) is Fn and a.vars:
-                term = term * _fn_bound(a, high)
+                bound = _fn_bound(a, high)
+                # Two lower bounds below 0 would make a positive product.
+                term = term * (bound if high or len(m) == 1 or proven_negative(-bound - 1) else 0)
             else:
                 term = term * poly(a)
         out = out + term
@@ -154,12 +158,18 @@ def _bound(p: Poly, up: bool) -> Poly:
 
 
 def _fn_bound(a: Fn, high: bool) -> Poly:
-    x, y = _bound(a.a, high), _bound(a.b, high)
+    # What a function is of is not below 0 (of max: one of the two), but the bound of it may be.
+    x, y = _not_below_zero(_bound(a.a, high)), _not_below_zero(_bound(a.b, high))
     if a.op == "floordiv":
         return floor_div(x, _bound(a.b, not high), sure=True)
     if a.op == "ceildiv":
         return ceil_div(x, _bound(a.b, not high))
     return minimum(x, y, sure=True) if a.op == "min" else maximum(x, y, sure=True)
+
+
+def _not_below_zero(bound: Poly) -> Poly:
+    """A bound of something that is at least 0."""
+    return poly(0) if proven_negative(bound) else bound
 
 
 def upper(p: IntoPoly) -> Poly:
@@ -235,12 +245,18 @@ def evaluate(p: Poly, values: Mapping[Atom, int]) -> int:
     total = 0
     for m, c in p.terms.items():
         for a in m:
-            if type(a) is Fn:
-                x, y = evaluate(a.a, values), evaluate(a.b, values)
-                c *= {"floordiv": x // y if y else 0, "ceildiv": -(-x // y) if y else 0}.get(
-                    a.op, min(x, y) if a.op == "min" else max(x, y)
-                )
-            else:
-                c *= values[a]
+            c *= _evaluate_fn(a, values) if type(a) is Fn else values[a]
         total += c
     return total
+
+
+def _evaluate_fn(f: Fn, values: Mapping[Atom, int]) -> int:
+    x, y = evaluate(f.a, values), evaluate(f.b, values)
+    match f.op:
+        case "floordiv":
+            return x // y
+        case "ceildiv":
+            return -(-x // y)
+        case "min":
+            return min(x, y)
+    return max(x, y)

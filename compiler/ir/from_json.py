@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ..arith import NotProvable, Poly, Var, ceil_div, floor_div, maximum, minimum, poly, product
 from .dtype import DType, TypeMismatch
@@ -10,7 +13,6 @@ from .errors import VerifyError
 from .expr import (
     BINARY_OPS,
     COMPARE_OPS,
-    FLOAT_UNARY_OPS,
     SCOPES,
     UNARY_OPS,
     Binary,
@@ -27,10 +29,12 @@ from .expr import (
 )
 from .func import PrimFunc
 from .json import FORMAT
+from .rules import refused
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .verify import MAX_DEPTH, MAX_NODES, verify
 
 Json = Any
+_Node = TypeVar("_Node", Select, Compare, Binary)
 _INT_LIMIT = 2**53
 
 
@@ -47,11 +51,17 @@ def _fields(data: Json, at: str, required: set[str], optional: set[str]) -> dict
     for key in data:
         if key not in required | optional:
             raise VerifyError(
-                f"unknown field {key!r}; known: {', '.join(sorted(required | optional))}", f"{at}/{key}"
+                f"unknown field {key!r}; known: {', '.join(sorted(required | optional))}",
+                f"{at}/{_escaped(key)}",
             )
     for key in sorted(required - set(data)):
         raise VerifyError(f"the field {key!r} is missing", at)
     return data
+
+
+def _escaped(key: object) -> str:
+    """A field's name in a JSON pointer (RFC 6901)."""
+    return str(key).replace("~", "~0").replace("/", "~1")
 
 
 def _kind(x: Json) -> str:
@@ -143,12 +153,12 @@ class _Reader:
         except TypeMismatch as e:
             raise VerifyError(str(e), at) from None
 
-    def var(self, data: Json, at: str, extra: set[str]) -> Var:
+    def var(self, data: Json, at: str, extra: set[str], ahead: int = 0) -> Var:
         d = _fields(data, at, {"extent"}, {"name"} | extra)
         extent = self.poly(d["extent"], f"{at}/extent", 0)
         if (extent.const or 0) < 1:
             raise VerifyError(f"an extent must be at least 1, got {extent!r}", f"{at}/extent")
-        return Var(self.name(d, f"v{len(self.vars)}", at), extent)
+        return Var(self.name(d, f"v{len(self.vars) + ahead}", at), extent)
 
     def body(self, data: Json, at: str, depth: int) -> tuple[Stmt, ...]:
         items = _list(data, at)
@@ -191,7 +201,7 @@ class _Reader:
         ]
         for i, it in enumerate(iters):
             here = f"{at}/iters/{i}"
-            v = self.var(it, here, {"bind", "kind"})
+            v = self.var(it, here, {"bind", "kind"}, ahead=i)
             if "bind" not in it:
                 raise VerifyError("the field 'bind' is missing", here)
             if it.get("kind", "spatial") not in list(IterKind):
@@ -286,7 +296,10 @@ class _Reader:
         if op == "const":
             return _const(d[2], self.dtype(d[1], f"{at}/1"), f"{at}/2")
         if op == "index":
-            return IndexValue(self.poly(d[2], f"{at}/2", depth), self.dtype(d[1], f"{at}/1"))
+            dtype = self.dtype(d[1], f"{at}/1")
+            if dtype.is_bool:
+                raise VerifyError("an index is not a bool", f"{at}/1")
+            return IndexValue(self.poly(d[2], f"{at}/2", depth), dtype)
         if op == "load":
             if len(d) < 2:
                 raise VerifyError("a load names its buffer", at)
@@ -300,31 +313,44 @@ class _Reader:
             return Cast(self.dtype(d[1], f"{at}/1"), self.expr(d[2], f"{at}/2", depth))
         args = [self.expr(x, f"{at}/{i + 1}", depth) for i, x in enumerate(d[1:])]
         if op == "select":
+            if not args[0].dtype.is_bool:
+                raise VerifyError(f"a condition must be a bool, got {args[0].dtype}", f"{at}/1")
             return _same(Select(args[0], args[1], args[2]), args[1:], at)
         if op in UNARY_OPS:
-            if op in FLOAT_UNARY_OPS and not args[0].dtype.is_float:
-                raise VerifyError(f"{op!r} takes a float, got {args[0].dtype}", f"{at}/1")
-            return Unary(op, args[0])  # type: ignore[arg-type]
+            return _typed(op, Unary(op, args[0]), at)  # type: ignore[arg-type]
         if op in COMPARE_OPS:
-            return _same(Compare(op, args[0], args[1]), args, at)  # type: ignore[arg-type]
-        return _same(Binary(op, args[0], args[1]), args, at)  # type: ignore[arg-type]
+            return _typed(op, _same(Compare(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
+        return _typed(op, _same(Binary(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
 
 
-def _same(e: Expr, args: list[Expr], at: str) -> Expr:
+def _typed(op: str, e: Unary | Binary | Compare, at: str) -> Expr:
+    reason = refused(op, e.a.dtype)
+    if reason is not None:
+        raise VerifyError(reason, f"{at}/1")
+    return e
+
+
+def _same(e: _Node, args: list[Expr], at: str) -> _Node:
     if args[0].dtype != args[1].dtype:
         raise VerifyError(f"the operands differ in dtype: {args[0].dtype} and {args[1].dtype}", at)
     return e
 
 
 def _const(text: Json, dtype: DType, at: str) -> Const:
+    if not isinstance(text, str):
+        raise VerifyError(f"an immediate is written as a string, got {_kind(text)}", at)
     try:
         if dtype.is_bool:
             return Const({"true": True, "false": False}[text], dtype)
-        if dtype.is_float:
-            return Const(float.fromhex(text), dtype)
-        value = int(text)
-    except (KeyError, ValueError, TypeError):
+        value = float.fromhex(text) if dtype.is_float else int(text)
+    except (KeyError, ValueError, OverflowError):
         raise VerifyError(f"{text!r} is not a {dtype} immediate", at) from None
+    if isinstance(value, float):
+        with np.errstate(all="ignore"):
+            rounded = float(dtype.numpy.type(value))
+        if rounded != value and not math.isnan(value):
+            raise VerifyError(f"{text!r} is not a value of {dtype}; the nearest is {rounded.hex()!r}", at)
+        return Const(value, dtype)
     low, high = dtype.limits
     if not low <= value <= high:
         raise VerifyError(f"{value} does not fit into {dtype}", at)

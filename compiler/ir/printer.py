@@ -113,7 +113,8 @@ def expr(e: Expr, m: dict[Atom, Poly] | None = None, outer: int = -1) -> str:
     at = (lambda p: substitute(p, m)) if m else (lambda p: p)
     match e:
         case Const(value, dtype):
-            return repr(value) if dtype.is_float or dtype.is_bool else str(value)
+            # NumPy's text of a float is the shortest that its dtype reads back to the same value.
+            return str(dtype.numpy.type(value)) if dtype.is_float else str(value)
         case IndexValue(p, dtype):
             return f"{dtype}({at(p)!r})"
         case Load(buffer, indices):

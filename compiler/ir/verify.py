@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 from ..arith import Poly, Var, proven_negative
 from .errors import VerifyError
-from .expr import Expr, InBounds, Load, Select
+from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
-from .stmt import Block
+from .rules import REDUCERS
+from .stmt import Block, IterKind
 from .visit import Path, children, indices_of
 
 MAX_NODES = 20_000
@@ -26,7 +27,7 @@ def verify(func: PrimFunc, at: str = "") -> None:
     _unique((b.name for _, b in func.blocks()), "block", at)
     known = set(func.params + func.allocs)
     total = 0
-    for b in known:
+    for b in func.params + func.allocs:
         size = b.dtype.bytes
         for extent in b.shape:
             if extent.const is not None:
@@ -46,12 +47,35 @@ def verify(func: PrimFunc, at: str = "") -> None:
         where = f"block {block.name!r}"
         if block.buffer not in known or any(x.buffer not in known for x in _loads(block.value)):
             raise VerifyError(f"{where} uses a buffer that is neither a parameter nor allocated", at)
+        _stored(block, where, at)
         _scopes(path, block, where, at)
         _accesses(block, where, at)
         for x in _loads(block.value):
-            if x.buffer not in written and x.buffer is not block.buffer:
+            # A reduction with an init writes its accumulator before it reads it.
+            if x.buffer not in written and not (x.buffer is block.buffer and block.init is not None):
                 raise VerifyError(f"{where} reads {x.buffer.name!r} before any block wrote it", at)
         written.add(block.buffer)
+
+
+def _stored(block: Block, where: str, at: str) -> None:
+    """What is stored has the buffer's dtype; a reduction reads its accumulator and combines it with a reducer."""
+    b, v = block.buffer, block.value
+    for e, word in ((v, "value"), (block.init, "init")):
+        if e is not None and e.dtype != b.dtype:
+            raise VerifyError(f"{where}: the {word} is {e.dtype}, but {b.name!r} is {b.dtype}", at)
+    own = [x for x in _loads(v) if x.buffer is b]
+    if any(x.indices != block.indices for x in own):
+        raise VerifyError(f"{where} reads {b.name!r}, which it writes, at another place than the one it writes", at)
+    if not block.is_reduction:
+        if block.init is not None:
+            raise VerifyError(f"{where} has an init but no reduce variable", at)
+        return
+    if type(v) is not Binary or v.op not in REDUCERS or type(v.a) is not Load or v.a.buffer is not b or len(own) != 1:
+        known = ", ".join(sorted(REDUCERS))
+        raise VerifyError(f"{where} has reduce variables, so that its value must be one of {known} of {b.name!r} and a term", at)
+    for it, kind in zip(block.iters, block.kinds, strict=True):
+        if kind is IterKind.REDUCE and any(it in i.vars() for i in block.indices):
+            raise VerifyError(f"{where} writes {b.name!r} at the reduce variable {it.name!r}", at)
 
 
 def _unique(names: Iterable[str], what: str, at: str) -> None:

@@ -14,6 +14,7 @@ from itertools import product as cartesian
 
 from ..arith import Knob, Poly, Var, poly
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads
+from ..ir.func import fresh
 from ..schedule import LoopRV, Schedule
 from ..target import Target
 from .groups import Group
@@ -109,7 +110,8 @@ class ContractionRule:
         self.element = max(b.dtype.bytes for b in (self.main.buffer, *buffers_read(self.main)))
 
     def knob(self, name: str, domain: tuple[int, ...]) -> Knob:
-        return self.sch.sample_categorical(domain, name=f"{self.tag}{name}")
+        # Two iteration variables may share a name; knobs may not.
+        return self.sch.sample_categorical(domain, name=fresh(f"{self.tag}{name}", set(self.sch.knobs)))
 
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""

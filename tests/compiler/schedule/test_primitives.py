@@ -1,4 +1,5 @@
-"""Each primitive: its golden text, the same meaning as before by the interpreter, and a trace that does it again."""
+"""Each primitive: its golden text, the same meaning as before by the interpreter, and a trace that does it
+again."""
 
 from collections.abc import Callable
 
@@ -85,10 +86,22 @@ def reverse_compute_at_a_tile(s: Schedule) -> None:
 
 
 CHAIN = [
-    split_with_a_tail, split_inner_inferred, split_overlapped, fuse_two, fuse_then_split, reorder_two, parallel_outer,
-    vectorize_inner, unroll_inner, annotate_loop_and_block, inline_the_producer, inline_the_consumer, compute_at_a_tile,
-    compute_at_an_overlapped_tile, reverse_compute_at_a_tile,
-]  # fmt: skip
+    split_with_a_tail,
+    split_inner_inferred,
+    split_overlapped,
+    fuse_two,
+    fuse_then_split,
+    reorder_two,
+    parallel_outer,
+    vectorize_inner,
+    unroll_inner,
+    annotate_loop_and_block,
+    inline_the_producer,
+    inline_the_consumer,
+    compute_at_a_tile,
+    compute_at_an_overlapped_tile,
+    reverse_compute_at_a_tile,
+]
 
 
 def cache_read_packed(s: Schedule) -> None:
@@ -143,9 +156,15 @@ def register_tile(s: Schedule) -> None:
 
 
 MATMUL = [
-    cache_read_packed, cache_write_register, set_scope_register, decompose_at_the_reduction,
-    decompose_outside_of_spatial_loops, reorder_the_reduction_outside, split_the_reduction, register_tile,
-]  # fmt: skip
+    cache_read_packed,
+    cache_write_register,
+    set_scope_register,
+    decompose_at_the_reduction,
+    decompose_outside_of_spatial_loops,
+    reorder_the_reduction_outside,
+    split_the_reduction,
+    register_tile,
+]
 
 
 def _check(func: PrimFunc, steps: Steps, golden: Callable[[str, str], None]) -> None:

@@ -190,7 +190,8 @@ def test_an_init_is_decomposed_outside_of_the_reduction(matmul: PrimFunc) -> Non
     i, j, k = sch.get_loops(c)
     sch.reorder(k, i, j)
     assert reason_of(lambda: sch.decompose_reduction(c, j)) == (
-        "decompose_reduction: loop 'k', outside of 'j', carries the reduction; the init would run in the middle of it"
+        "decompose_reduction: loop 'k', outside of 'j', carries the reduction; "
+        "the init would run in the middle of it"
     )
 
 

@@ -1,4 +1,5 @@
-"""Sketches: symbols and integers agree, constraints hold for what is proposed, and every candidate keeps the meaning."""
+"""Sketches: symbols and integers agree, constraints hold for what is proposed, and every candidate keeps the
+meaning."""
 
 from dataclasses import replace
 
@@ -17,7 +18,8 @@ def configs(sketch: Sketch, n: int) -> np.ndarray:
 
 
 def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
-    """The program with integers for its knobs; predicates that became provable are left out, and a loop of extent 1 is 0."""
+    """The program with integers for its knobs; predicates that became provable are left out, and a loop of
+    extent 1 is 0."""
 
     def at(p: Poly) -> Poly:
         return substitute(p, values)
@@ -43,7 +45,8 @@ def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
 
 
 def tiles_fit(sketch: Sketch, values: dict[Atom, int]) -> bool:
-    """Whether no tile is larger than what it tiles; only then is a symbolic region as small as the concrete one."""
+    """Whether no tile is larger than what it tiles; only then is a symbolic region as small as the concrete
+    one."""
     extents = {
         f"{name}{it.name} beyond its extent": it.extent.const or 1
         for main in sketch.mains

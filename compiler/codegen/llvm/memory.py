@@ -1,0 +1,259 @@
+"""Reads and writes of buffers: scalars, whole vectors, broadcasts, gathers and scatters, masked where an
+index may leave.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...arith import Poly, poly, proven_negative
+from ...ir import Block, Buffer, DType, Load
+from ..errors import BuildError
+from .builder import Builder
+from .conditions import Condition, Conditions, Value
+from .dtypes import literal, memory_type, suffix, value_type, vector_type
+from .indices import Index, Indices, Terms
+from .point import Point
+from .registers import Registers
+
+Conjunction = tuple[Poly, ...]
+
+
+class _Access(NamedTuple):
+    """The element's position in the flat buffer, and what must be below 0 for it to be inside, as far as
+    that is not proved.
+    """
+
+    flat: Poly
+    guards: Conjunction
+    element: str
+    align: int
+
+
+class Memory:
+    """Loads and stores at a point of the loops."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        point: Point,
+        indices: Indices,
+        conditions: Conditions,
+        pointers: dict[Buffer, str],
+        parameters: frozenset[Buffer],
+    ) -> None:
+        self._b = builder
+        self._point = point
+        self._indices = indices
+        self._conditions = conditions
+        self._pointers = pointers
+        self._parameters = parameters
+        self.registers = Registers(builder)
+        #: Conditions around the expression that is being emitted: outside of them it must not read.
+        self.reading: Conjunction = ()
+        self._prepared: dict[tuple[int, Conjunction], _Access] = {}
+        self._stores: dict[Buffer, int] = {}
+
+    def load(self, x: Load) -> Value:
+        """The element, or one for each lane. What comes back where `reading` does not hold means nothing."""
+        return self._load(x, zero=False)
+
+    def load_or_zero(self, x: Load) -> Value:
+        """The element, or 0 where `reading` does not hold."""
+        return self._load(x, zero=True)
+
+    def store(self, b: Block, value: Value, dtype: DType, where: Condition) -> None:
+        """Writes the block's element, or one for each lane, where the condition holds."""
+        access = self._access(id(b), b.buffer, b.indices, ())
+        index = self._indices.at(access.flat)
+        self._stores[b.buffer] = self._stores.get(b.buffer, 0) + 1
+        lanes = self._point.lanes
+        if lanes is None:
+            self._store_scalar(b.buffer, access, index, self._to_memory(value, dtype)[0], where)
+            return
+        if not index.stride and not index.lane_terms:
+            raise BuildError(f"block {b.name!r} would store all lanes to one element of {b.buffer.name}")
+        text = self.wide(self._to_memory(value, dtype), access.element)
+        kind, bits = vector_type(access.element, lanes), vector_type("i1", lanes)
+        name = suffix(access.element, lanes)
+        if index.stride != 1 or index.lane_terms:
+            pointers, f = self._lanes(b.buffer, access, index), f"@llvm.masked.scatter.{name}.v{lanes}p0"
+            self._b.declare("void", f, kind, vector_type("ptr", lanes), "i32 immarg", bits)
+            to = f"{vector_type('ptr', lanes)} {pointers}, i32 {access.align}"
+            self._b.statement(f"call void {f}({kind} {text}, {to}, {bits} {self._conditions.mask(where)})")
+            return
+        p = self._pointer(b.buffer, access, index.terms, index.constant)
+        if where is True:
+            self._b.statement(f"store {kind} {text}, ptr {p}, align {access.align}")
+            return
+        f = f"@llvm.masked.store.{name}.p0"
+        self._b.declare("void", f, kind, "ptr", "i32 immarg", bits)
+        mask = self._conditions.mask(where)
+        self._b.statement(f"call void {f}({kind} {text}, ptr {p}, i32 {access.align}, {bits} {mask})")
+
+    def place(self, b: Block | Load, buffer: Buffer, indices: Conjunction) -> tuple[int, int]:
+        """(element, stride of the lanes) of a register buffer. Raises BuildError where the index varies."""
+        index = self._indices.at(self._access(id(b), buffer, indices, ()).flat)
+        if index.terms or index.lane_terms:
+            varying = Poly({**index.terms, **index.lane_terms})
+            raise BuildError(f"register buffer {buffer.name} has the variable index {varying!r}")
+        return index.constant, index.stride
+
+    def wide(self, v: Value, element: str) -> str:
+        """The value in every lane, inside of a vector loop; as it is outside."""
+        text, is_vector = v
+        if is_vector or self._point.lanes is None:
+            return text
+        return f"splat ({element} {text})" if text[0] != "%" else self._indices.spread(text, element)
+
+    # ---- reading
+    # -----------------------------------------------------------------------------------------------------
+    def _load(self, x: Load, zero: bool) -> Value:
+        buffer = x.buffer
+        if buffer.scope == "register":
+            v = self.registers.read(buffer, *self.place(x, buffer, x.indices), self._point.lanes)
+            return self._zero_outside(v, buffer.dtype) if zero else v
+        reading = self.reading
+        access = self._access(id(x), buffer, x.indices, reading)
+        index = self._indices.at(access.flat)
+        moves = bool(index.stride or index.lane_terms)
+        if not moves and reading and self._point.lane is not None:
+            # One element for all lanes: a condition on lanes cannot decide whether its address is inside.
+            reading = tuple(p for p in reading if not self._conditions.moves_with_lane(p))
+        inside = self._conditions.all_of(access.guards) if access.guards else True
+        read = self._conditions.both(self._conditions.all_of(reading), inside) if reading else inside
+        # One address may be read under different conditions, so these belong to what names the value.
+        key = (
+            buffer, self._stores.get(buffer, 0), frozenset(index.terms.items()), index.constant, index.stride,
+            frozenset(index.lane_terms.items()), self._point.lanes if moves else None, read,
+        )  # fmt: skip
+        known = self._b.scope.loads.get(key)
+        if known is None:
+            known = self._b.scope.loads[key] = self._from_memory(
+                self._load_scalar(buffer, access, index, read)
+                if not moves
+                else self._load_lanes(buffer, access, index, read),
+                buffer.dtype,
+            )
+        return self._zero_outside(known, buffer.dtype) if zero and not moves else known
+
+    def _zero_outside(self, v: Value, dtype: DType) -> Value:
+        c = self._conditions.all_of(self.reading)
+        if c is True:
+            return v
+        kind, zero = value_type(dtype), literal(0, dtype)
+        if c is False:
+            return zero, False
+        assert not isinstance(c, bool)
+        if not (c[1] or v[1]):
+            return self._b.shared(f"select i1 {c[0]}, {kind} {v[0]}, {kind} {zero}"), False
+        bits, wide = (
+            vector_type("i1", self._point.lanes if c[1] else None),
+            vector_type(kind, self._point.lanes),
+        )
+        text = f"select {bits} {c[0]}, {wide} {self.wide(v, kind)}, {wide} zeroinitializer"
+        return self._b.shared(text), True
+
+    def _load_scalar(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
+        if read is False:
+            return literal(0, buffer.dtype), False
+        if read is True:
+            p = self._pointer(buffer, a, index.terms, index.constant)
+        else:
+            assert not isinstance(read, bool) and not read[1]
+            at = self._indices.total(index.terms, index.constant)
+            at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
+            p = self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
+        return self._b.put(f"load {a.element}, ptr {p}, align {a.align}"), False
+
+    def _load_lanes(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
+        if read is False:
+            return "zeroinitializer", True
+        lanes = self._point.lanes
+        kind, bits, name = vector_type(a.element, lanes), vector_type("i1", lanes), suffix(a.element, lanes)
+        if index.stride == 1 and not index.lane_terms:
+            p = self._pointer(buffer, a, index.terms, index.constant)
+            if read is True:
+                return self._b.put(f"load {kind}, ptr {p}, align {a.align}"), True
+            f = f"@llvm.masked.load.{name}.p0"
+            self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
+            operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
+            return self._b.put(f"call {kind} {f}({operands})"), True
+        pointers, f = self._lanes(buffer, a, index), f"@llvm.masked.gather.{name}.v{lanes}p0"
+        self._b.declare(kind, f, vector_type("ptr", lanes), "i32 immarg", bits, kind)
+        mask = f"{bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
+        return self._b.put(
+            f"call {kind} {f}({vector_type('ptr', lanes)} {pointers}, i32 {a.align}, {mask})"
+        ), True
+
+    # ---- writing
+    # -----------------------------------------------------------------------------------------------------
+    def _store_scalar(self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition) -> None:
+        p = self._pointer(buffer, a, index.terms, index.constant)
+        if where is True:
+            self._b.statement(f"store {a.element} {text}, ptr {p}, align {a.align}")
+            return
+        assert not isinstance(where, bool)
+        f = f"@llvm.masked.store.{suffix(a.element, 1)}.p0"
+        kind = vector_type(a.element, 1)
+        self._b.declare("void", f, kind, "ptr", "i32 immarg", "<1 x i1>")
+        value = self._b.shared(f"insertelement {kind} poison, {a.element} {text}, i64 0")
+        mask = self._b.pure("insertelement <1 x i1> poison, i1 {}, i64 0", where[0])
+        self._b.statement(f"call void {f}({kind} {value}, ptr {p}, i32 {a.align}, <1 x i1> {mask})")
+
+    # ---- addresses
+    # ---------------------------------------------------------------------------------------------------
+    def _access(self, node: int, buffer: Buffer, indices: Conjunction, known: Conjunction) -> _Access:
+        """Prepared once for each node: guards that the conditions around it repeat in normal form are left
+        out.
+        """
+        key = node, known
+        access = self._prepared.get(key)
+        if access is None:
+            flat, stride = poly(0), 1
+            for i, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
+                flat, stride = flat + i * stride, stride * (extent.const or 1)
+            guards: Conjunction = ()
+            if buffer in self._parameters:  # an allocated buffer holds every access since it was compacted
+                sides = (g for i, e in zip(indices, buffer.shape, strict=True) for g in (i - e, -i - 1))
+                guards = tuple(g for g in sides if g not in known and not proven_negative(g))
+            element = memory_type(buffer.dtype)
+            access = self._prepared[key] = _Access(flat, guards, element, buffer.dtype.bytes)
+        return access
+
+    def _pointer(self, buffer: Buffer, a: _Access, terms: Terms, constant: int) -> str:
+        p, step = self._pointers[buffer], f"getelementptr {a.element}, ptr {{}}, i64 {{}}"
+        if terms:
+            p = self._b.pure(step, p, self._indices.total(terms))
+        return self._b.pure(step, p, constant) if constant else p
+
+    def _lanes(self, buffer: Buffer, a: _Access, index: Index) -> str:
+        """A vector of pointers, one for each lane."""
+        lanes = self._point.lanes
+        if index.lane_terms:
+            steps, element = self._indices.vector(Index({}, 0, index.stride, index.lane_terms))
+            p = self._pointer(buffer, a, index.terms, index.constant)
+            step = f"getelementptr {a.element}, ptr {{}}, {vector_type(element, lanes)} {{}}"
+            return self._b.pure(step, p, steps)
+        steps = "<" + ", ".join(f"i64 {index.stride * n}" for n in range(lanes or 1)) + ">"
+        p = self._pointer(buffer, a, index.terms, index.constant)
+        return self._b.pure(f"getelementptr {a.element}, ptr {{}}, {vector_type('i64', lanes)} {steps}", p)
+
+    def _to_memory(self, v: Value, dtype: DType) -> Value:
+        """A bool is a byte in memory."""
+        if not dtype.is_bool:
+            return v
+        text, is_vector = v
+        if text[0] != "%":
+            return ("1" if text == "true" else "0", False)
+        lanes = self._point.lanes if is_vector else None
+        return self._b.shared(
+            f"zext {vector_type('i1', lanes)} {text} to {vector_type('i8', lanes)}"
+        ), is_vector
+
+    def _from_memory(self, v: Value, dtype: DType) -> Value:
+        if not dtype.is_bool or v[0][0] != "%":
+            return v
+        text, is_vector = v
+        kind = vector_type("i8", self._point.lanes if is_vector else None)
+        return self._b.shared(f"icmp ne {kind} {text}, {'zeroinitializer' if is_vector else '0'}"), is_vector

@@ -1,0 +1,109 @@
+"""What the emitter wants to know of a loop nest before it emits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...arith import Fn, Poly, Var, poly, upper
+from ...ir import Block, Buffer, For, IterKind, PrimFunc, loads, walk
+from .indices import Terms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """From some iteration on every block of a loop is predicated off: the first instance needs `terms +
+    step * var < 0`.
+    """
+
+    terms: Poly
+    step: int
+
+
+def steps_of(b: Block) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+    """The block's predicates, those without and those with a loop that carries a reduction."""
+    carried = b.loop_vars(IterKind.REDUCE)
+    if not carried:
+        return b.predicates, ()
+    with_ = tuple(p for p in b.predicates if p.vars() & carried)
+    return tuple(p for p in b.predicates if p not in with_), with_
+
+
+def limit_of(s: For) -> Limit | None:
+    """The limit that all blocks under the loop share, if they do."""
+    extent = s.var.extent.const or 1
+    inner = {f.var for p, _ in walk(s.body) for f in p}
+    limit: Limit | None = None
+    for _, b in walk(s.body):
+        mine: Limit | None = None
+        for p in b.predicates:
+            step = p.coefficient(s.var)
+            if step <= 0 or any(type(a) is Fn for a in p.atoms()):
+                continue
+            out = _first_instance(p, s.var, inner)
+            if (upper(out).const or 0) + step * (extent - 1) >= 0:
+                mine = Limit(out, step)
+        if mine is None or (limit is not None and (limit.terms != mine.terms or limit.step != mine.step)):
+            return None
+        limit = mine
+    return limit
+
+
+def _first_instance(p: Poly, var: Var, inner: set[Var]) -> Poly:
+    """p without `var`, at the inner iterations where it is lowest."""
+    out = poly(0)
+    for m, c in p.terms.items():
+        if m == (var,):
+            continue
+        inside = [a for a in m if a in inner]
+        if not inside:
+            out = out + Poly({m: c})
+        elif c < 0:
+            out = out + _highest(m, c, inner)
+    return out
+
+
+def _highest(m: tuple[object, ...], c: int, inner: set[Var]) -> Poly:
+    """The term at the last iteration of its inner variables."""
+    term = poly(c)
+    for a in m:
+        assert isinstance(a, Var)
+        term = term * (a.extent - 1 if a in inner else poly(a))
+    return term
+
+
+def whole_tile(s: For, p: Poly) -> Terms | None:
+    """p at the iterations inside of the loop where it is largest: below 0 there, it is below 0 in the whole
+    tile.
+
+    None where an inner variable stands in a division or a product.
+    """
+    inner = {f.var for q, _ in walk(s.body) for f in q}
+    out: Terms = {}
+    for m, c in p.terms.items():
+        inside = [a for a in m if a in inner or (type(a) is Fn and a.vars & inner)]
+        if not inside:
+            out[m] = out.get(m, 0) + c
+        elif len(m) > 1 or type(m[0]) is not Var:
+            return None
+        elif c > 0:
+            out[()] = out.get((), 0) + c * ((m[0].extent.const or 1) - 1)
+    return out
+
+
+def tile_roots(func: PrimFunc) -> set[Var]:
+    """For each register buffer the innermost loop around all its accesses: there a tile is either whole or
+    at an edge.
+    """
+    paths: dict[Buffer, list[tuple[For, ...]]] = {}
+    for path, b in func.blocks():
+        for u in (b.buffer, *(x.buffer for x in loads(b.value))):
+            if u.scope == "register":
+                paths.setdefault(u, []).append(path)
+    roots: set[Var] = set()
+    for used in paths.values():
+        depth = 0
+        while all(len(p) > depth for p in used) and len({p[depth].var for p in used}) == 1:
+            depth += 1
+        if depth:
+            roots.add(used[0][depth - 1].var)
+    return roots

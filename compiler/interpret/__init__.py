@@ -1,0 +1,9 @@
+"""The reference: what a program must compute, and whether a kernel did."""
+
+from .check import CheckResult, Expected, check
+from .inputs import poisoned, random_inputs
+from .reference import NotPlain, expected
+from .scalar import run
+from .scalars import OutOfBounds
+
+__all__ = ["CheckResult", "Expected", "NotPlain", "OutOfBounds", "check", "expected", "poisoned", "random_inputs", "run"]

@@ -1,0 +1,189 @@
+"""One block over its whole domain, in boxes that fit the cache."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ..arith import Var
+from ..ir.dtype import DType
+from ..ir.expr import Binary, Buffer
+from ..ir.stmt import Block, IterKind
+from .approx import Approx
+from .contraction import LIMIT as FACTOR_LIMIT
+from .contraction import Contraction, contract, contraction_of
+from .evaluate import Box, evaluate, index_array
+from .inputs import Array
+
+#: Points of a domain that are evaluated at once.
+LIMIT = 1 << 21
+Memory = dict[Buffer, Approx]
+Sizes = tuple[int, ...]
+
+
+def run_block(block: Block, memory: Memory) -> None:
+    """Puts what the block writes in the place of its buffer's contents."""
+    before = memory[block.buffer]
+    value = before.value.copy()
+    error = None if before.error is None else before.error.copy()
+    op = block.value.op if block.is_reduction and isinstance(block.value, Binary) else None
+    c = contraction_of(block.value.b, block.buffer.dtype) if op == "add" and isinstance(block.value, Binary) else None
+    for box in _boxes(block, c):
+        at = _place(block, box)
+        so_far = Approx(value[at], None if error is None else error[at])
+        part = _aligned(block, box, _part(block, op, c, box, so_far, memory))
+        value[at] = part.value
+        if part.error is not None and error is None:
+            error = np.zeros(value.shape, part.error.dtype)
+        if error is not None:
+            error[at] = 0 if part.error is None else part.error
+    memory[block.buffer] = Approx(value, error)
+
+
+def _boxes(block: Block, c: Contraction | None) -> Iterator[Box]:
+    """The domain in pieces; reduce variables are cut last, and piece by piece in order."""
+    extents = tuple(v.extent.const or 0 for v in block.iters)
+    spatial = [d for d, k in enumerate(block.kinds) if k is IterKind.SPATIAL]
+    reduce = [d for d, k in enumerate(block.kinds) if k is IterKind.REDUCE]
+    sizes = _cut(extents, spatial, _weight(block.iters, c))
+    if c is None:
+        sizes = _cut(sizes, reduce, _weight(block.iters, c))
+    ranges = (range(0, n, s) for n, s in zip(extents, sizes, strict=True))
+    for starts in itertools.product(*ranges):
+        here = tuple(min(s, n - a) for a, s, n in zip(starts, sizes, extents, strict=True))
+        yield Box(block.iters, starts, here)
+
+
+def _weight(iters: tuple[Var, ...], c: Contraction | None) -> Callable[[Sizes], float]:
+    """How far over its limit a box of these sizes is."""
+    if c is None:
+        return lambda sizes: math.prod(sizes) / LIMIT
+    inside = [[d for d, v in enumerate(iters) if v in used] for used in (c.a_vars, c.b_vars)]
+    return lambda sizes: max(math.prod(sizes[d] for d in dims) for dims in inside) / FACTOR_LIMIT
+
+
+def _cut(sizes: Sizes, dims: list[int], weight: Callable[[Sizes], float]) -> Sizes:
+    """Halves the first of `dims` that makes the box lighter, until it is light enough."""
+    cut = list(sizes)
+    for d in dims:
+        while weight(tuple(cut)) > 1 and cut[d] > 1:
+            lighter = [*cut[:d], -(-cut[d] // 2), *cut[d + 1 :]]
+            if weight(tuple(lighter)) >= weight(tuple(cut)):
+                break
+            cut = lighter
+    return tuple(cut)
+
+
+def _part(block: Block, op: str | None, c: Contraction | None, box: Box, so_far: Approx, memory: Memory) -> Approx:
+    """What the block writes over the box, given what stands there."""
+    if op is None or not isinstance(block.value, Binary):
+        return evaluate(block.value, box, memory)
+    dtype = block.buffer.dtype
+    first = all(s == 0 for s, k in zip(box.starts, block.kinds, strict=True) if k is IterKind.REDUCE)
+    total = contract(c, box, block.kinds, dtype, memory) if c is not None else None
+    if total is None:
+        total = _reduce(op, dtype, evaluate(block.value.b, box, memory), box, block)
+    if first and block.init is not None:
+        return _join(op, dtype, evaluate(block.init, box, memory), total)
+    # Brought back from the order of the buffer to that of the variables.
+    return _join(op, dtype, _spread(block, box, so_far), total)
+
+
+def _reduce(op: str, dtype: DType, term: Approx, box: Box, block: Block) -> Approx:
+    """The terms combined along the reduce variables, which keep size 1."""
+    axes = tuple(d for d, k in enumerate(block.kinds) if k is IterKind.REDUCE)
+    shape = tuple(box.sizes[d] if d in axes else n for d, n in enumerate(term.value.shape))
+    value = np.broadcast_to(term.value, shape)
+    error = None if term.error is None else np.broadcast_to(term.error, shape)
+    if op in ("min", "max"):
+        best = value.min(axis=axes, keepdims=True) if op == "min" else value.max(axis=axes, keepdims=True)
+        return Approx(best, None if error is None else error.max(axis=axes, keepdims=True))
+    combine = np.add.reduce if op == "add" else np.multiply.reduce
+    r = combine(value, axis=axes, keepdims=True, dtype=value.dtype)
+    if not dtype.is_float:
+        return Approx(r, None if error is None else _integer_error(op, error, axes))
+    # Over the whole domain, also where the box holds only a part of it.
+    terms = math.prod(v.extent.const or 1 for v, k in zip(block.iters, block.kinds, strict=True) if k is IterKind.REDUCE)
+    size = np.abs(value)
+    if op == "add":
+        e = size.sum(axis=axes, keepdims=True) * (8.0 * math.sqrt(terms) * dtype.eps)
+        return Approx(r, e if error is None else e + error.sum(axis=axes, keepdims=True))
+    high = size if error is None else size + error
+    e = high.prod(axis=axes, keepdims=True) * (1.0 + terms * dtype.eps) - size.prod(axis=axes, keepdims=True)
+    return Approx(r, np.maximum(e, 0.0))
+
+
+def _integer_error(op: str, error: Array, axes: tuple[int, ...]) -> Array:
+    if op == "add":
+        return np.asarray(error.sum(axis=axes, keepdims=True))
+    return np.where(error.any(axis=axes, keepdims=True), np.inf, 0.0)
+
+
+def _join(op: str, dtype: DType, start: Approx, total: Approx) -> Approx:
+    """The steps before and those of this box. The rounding is in the bound of the steps already."""
+    match op:
+        case "add":
+            value = start.value + total.value
+        case "mul":
+            value = start.value * total.value
+        case "min":
+            value = np.minimum(start.value, total.value)
+        case _:
+            value = np.maximum(start.value, total.value)
+    if start.error is None and (total.error is None or op != "mul"):
+        return Approx(value, total.error)
+    es = np.zeros(()) if start.error is None else start.error
+    et = np.zeros(()) if total.error is None else total.error
+    if op == "mul":
+        return Approx(value, np.abs(start.value) * et + np.abs(total.value) * es + es * et)
+    return Approx(value, es + et if op == "add" else np.maximum(es, et))
+
+
+def _order(block: Block) -> list[int] | None:
+    """The variable of each dimension of the buffer, where the indices are distinct spatial variables; else None."""
+    order = [next((d for d, v in enumerate(block.iters) if v is p.atom), -1) for p in block.indices]
+    plain = -1 not in order and len(set(order)) == len(order)
+    return order if plain and all(block.kinds[d] is IterKind.SPATIAL for d in order) else None
+
+
+def _place(block: Block, box: Box) -> tuple[slice | Array, ...]:
+    """Where in the buffer the box is written."""
+    order = _order(block)
+    if order is not None:
+        return tuple(slice(box.starts[d], box.starts[d] + box.sizes[d]) for d in order)
+    spatial = Box(
+        box.vars, box.starts, tuple(n if k is IterKind.SPATIAL else 1 for n, k in zip(box.sizes, block.kinds, strict=True))
+    )  # fmt: skip
+    return tuple(index_array(p, spatial) for p in block.indices)
+
+
+def _aligned(block: Block, box: Box, x: Approx) -> Approx:
+    """From one dimension for each variable to the dimensions of `_place`."""
+    order = _order(block)
+    if order is None:
+        return x
+    shape = [box.sizes[d] for d in order]
+
+    def move(a: Array) -> Array:
+        rest = [d for d in range(box.rank) if d not in order]
+        moved = a.transpose(order + rest)
+        return np.broadcast_to(moved[(..., *[0] * len(rest))], shape)
+
+    return Approx(move(x.value), None if x.error is None else move(x.error))
+
+
+def _spread(block: Block, box: Box, x: Approx) -> Approx:
+    """The opposite of `_aligned`."""
+    order = _order(block)
+    if order is None:
+        return x
+
+    def move(a: Array) -> Array:
+        rest = [d for d in range(box.rank) if d not in order]
+        full = a.reshape(a.shape + (1,) * len(rest))
+        return full.transpose(np.argsort(order + rest).tolist())
+
+    return Approx(move(x.value), None if x.error is None else move(x.error))

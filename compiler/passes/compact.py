@@ -1,0 +1,149 @@
+"""Allocated buffers as small as their use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..arith import Poly, Var, lower, poly, region, upper
+from ..arith.region import Range
+from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, loads, map_loads
+from ..ir.visit import Path
+
+#: Annotation of a block that may run past its predicates: what it writes there is nobody's.
+FREE = "free"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Access:
+    path: Path
+    block: Block
+    indices: tuple[Poly, ...]
+    is_write: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Box:
+    """The part of a buffer that one iteration of the common loops uses: origin and extent of each
+    dimension.
+    """
+
+    buffer: Buffer
+    origin: tuple[Poly, ...]
+    common: frozenset[Var]
+    shared: tuple[Poly, ...]  # predicates of every block that writes the buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Shrinks each allocated buffer to the box that is used under the lowest loop around all its accesses;
+    parameters stay.
+
+    before: `for i: { T[i] = A[i]; B[i] = T[i] }` with `T: float32[64]`; after: `for i: { T[0] = A[i]; B[i]
+    = T[0] }` with `T: float32[1]` A loop outside of which values must survive is not among the common ones:
+    what an iteration reads must lie in what it writes. The box holds every access, also those of lanes past
+    a predicate. A block gets the annotation `free` when it may run past its predicates: the whole box is
+    then nobody's, or it writes beyond the buffer's own extent. Runs on simplified programs.
+    """
+
+    def run(self, func: PrimFunc) -> PrimFunc:
+        uses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
+        for path, b in func.blocks():
+            if b.buffer in uses:
+                uses[b.buffer].append(_Access(path, b, b.indices, True))
+            for x in loads(b.value):
+                if x.buffer in uses:
+                    uses[x.buffer].append(_Access(path, b, x.indices, False))
+        boxes = {b: _box(b, accesses) for b, accesses in uses.items()}
+
+        def move(x: Load) -> Load:
+            box = boxes.get(x.buffer)
+            return x if box is None else Load(box.buffer, _shifted(x.indices, box))
+
+        def visit(s: Stmt) -> Stmt:
+            if type(s) is not Block:
+                return s
+            value = map_loads(s.value, move)
+            box = boxes.get(s.buffer)
+            if box is None:
+                return replace(s, value=value)
+            annotations = s.annotations
+            if s.predicates and _is_free(s, box):
+                annotations = (*annotations, (FREE, 1))
+            return replace(
+                s, buffer=box.buffer, indices=_shifted(s.indices, box), value=value, annotations=annotations
+            )
+
+        return replace(func.rewrite(visit), allocs=tuple(box.buffer for box in boxes.values()))
+
+
+def _shifted(indices: Sequence[Poly], box: _Box) -> tuple[Poly, ...]:
+    return tuple(i - o for i, o in zip(indices, box.origin, strict=True))
+
+
+def _is_free(b: Block, box: _Box) -> bool:
+    """Whether each predicate keeps all writers from the whole box, or excludes only what lies beyond the
+    buffer's extent.
+    """
+    beyond = [i - extent for i, extent in zip(b.indices, b.buffer.shape, strict=True)]
+    return all(p in beyond or (p in box.shared and p.vars() <= box.common) for p in b.predicates)
+
+
+def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
+    paths = [a.path for a in accesses]
+    depth = 0
+    for level in zip(*paths, strict=False):
+        # Under a common vector loop each lane would own its element, and the buffer would have one for all
+        # of them.
+        if any(f.var is not level[0].var for f in level) or level[0].kind is LoopKind.VECTORIZED:
+            break
+        depth += 1
+    while depth:
+        inner = frozenset(f.var for p in paths for f in p[depth:])
+        ranges = region([a.indices for a in accesses], inner)
+        if ranges is not None and all(s.const is not None for _, s in ranges) and _afresh(accesses, inner):
+            break
+        depth -= 1
+    else:
+        inner = frozenset(f.var for p in paths for f in p)
+        ranges = region([a.indices for a in accesses], inner)
+        if ranges is None or any(s.const is None for _, s in ranges):
+            ranges = _bounds(accesses)
+    new = replace(buffer, shape=tuple(s for _, s in ranges))
+    first, *others = [a.block.predicates for a in accesses if a.is_write] or [()]
+    shared = tuple(p for p in first if all(p in o for o in others))
+    return _Box(new, tuple(b for b, _ in ranges), frozenset(f.var for f in paths[0][:depth]), shared)
+
+
+def _bounds(accesses: list[_Access]) -> list[Range]:
+    """The box around all accesses, whatever their form."""
+    out: list[Range] = []
+    for dim in zip(*(a.indices for a in accesses), strict=True):
+        low = min(lower(i).const or 0 for i in dim)
+        high = max(upper(i).const or 0 for i in dim)
+        out.append((poly(low), poly(high - low + 1)))
+    return out
+
+
+def _afresh(accesses: list[_Access], inner: frozenset[Var]) -> bool:
+    """Whether an iteration of the common loops reads only what it has written itself.
+
+    Boxes that move upwards with the loops are compared at their lower ends only: beyond the upper end lies
+    what no iteration has written yet, so a read past it is that of a lane that is masked.
+    """
+    writes = region([a.indices for a in accesses if a.is_write], inner)
+    reads_of = [a.indices for a in accesses if not a.is_write]
+    if not reads_of:
+        return True
+    reads = region(reads_of, inner)
+    if writes is None or reads is None:
+        return False
+    for (w, w_span), (r, r_span) in zip(writes, reads, strict=True):
+        gap = (r - w).const
+        if gap is None or gap < 0:
+            return False
+        rising = all(c > 0 or not m for m, c in w.terms.items())
+        past = (r + r_span - w - w_span).const
+        if not rising and (past is None or past > 0):
+            return False
+    return True

@@ -1,0 +1,58 @@
+"""The passes in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..ir import PrimFunc
+from ..target import Target
+from .base import Pass
+from .check_concrete import CheckConcrete
+from .check_overlap import CheckOverlap
+from .check_reads import CheckReads
+from .check_registers import CheckRegisters
+from .check_vectors import CheckVectors
+from .compact import Compact
+from .legalize_vectors import LegalizeVectors
+from .lower_init import LowerInit
+from .simplify import Simplify
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Passes that run one after the other. Printed, it names each with its options."""
+
+    passes: tuple[Pass, ...]
+
+    def run(self, func: PrimFunc) -> PrimFunc:
+        """The program after the last pass. Raises BuildError."""
+        for p in self.passes:
+            func = p.run(func)
+        return func
+
+    def stages(self, func: PrimFunc) -> Iterator[tuple[Pass, PrimFunc]]:
+        """Each pass with the program it gave, for people who want to look."""
+        for p in self.passes:
+            func = p.run(func)
+            yield p, func
+
+    def __str__(self) -> str:
+        return " -> ".join(map(repr, self.passes))
+
+
+def lowering(target: Target) -> Pipeline:
+    """From a scheduled program to the loop nest that code is generated from."""
+    return Pipeline(
+        (
+            CheckConcrete(),
+            LowerInit(),
+            LegalizeVectors(target.vector_bytes),
+            Simplify(),
+            CheckVectors(),
+            CheckReads(),
+            CheckOverlap(),
+            Compact(),
+            CheckRegisters(),
+        )
+    )

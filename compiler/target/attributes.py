@@ -1,0 +1,89 @@
+"""The attributes of a target: their types and defaults, and the notation in words."""
+
+import shlex
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import TargetError
+
+KINDS = ("llvm",)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: what its value may be, and the value when it is not given."""
+
+    name: str
+    type: str  # int | str | words
+    default: Any
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+
+    def check(self, value: Any) -> Any:
+        """The value in its type; words of the command line are converted. Raises TargetError."""
+        if value is None and self.default is None:
+            return None
+        match self.type:
+            case "int":
+                return self._int(value)
+            case "words":
+                return self._words(value)
+            case _:
+                return self._str(value)
+
+    def _int(self, value: Any) -> int:
+        if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit():
+            value = int(value)
+        if type(value) is not int or value < self.minimum:
+            raise self._wrong(value, f"an integer of at least {self.minimum}")
+        return value
+
+    def _str(self, value: Any) -> str:
+        if not isinstance(value, str) or (self.choices and value not in self.choices):
+            raise self._wrong(value, " or ".join(map(repr, self.choices)) if self.choices else "a string")
+        return value
+
+    def _words(self, value: Any) -> list[str]:
+        if isinstance(value, str):
+            return [word for word in value.split(",") if word]
+        if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+            raise self._wrong(value, "a list of strings")
+        return list(value)
+
+    def _wrong(self, value: Any, right: str) -> TargetError:
+        return TargetError(f"target llvm: {self.name}={value!r}: must be {right}")
+
+
+ATTRIBUTES = {
+    a.name: a
+    for a in (
+        Attribute("mcpu", "str", "host"),
+        Attribute("mattr", "str", ""),
+        Attribute("features", "words", None),
+        Attribute("num-threads", "int", 1, minimum=1),
+        Attribute("math", "str", "reassoc", choices=("strict", "reassoc")),
+        Attribute("l1d", "int", None),
+        Attribute("l2", "int", None),
+        Attribute("l3", "int", None),
+    )
+}
+"""The attributes of every kind. None: taken from the processor."""
+
+
+def parse_words(text: str) -> dict[str, Any]:
+    """A description in words, ``llvm -mcpu=x86-64-v3``, as a mapping whose values are strings."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise TargetError(f"target {text!r}: {error}") from error
+    if not words or words[0].startswith("-"):
+        raise TargetError(f"target {text!r}: the kind comes first; known kinds: {', '.join(KINDS)}")
+    given: dict[str, Any] = {"kind": words[0]}
+    for word in words[1:]:
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not equals:
+            raise TargetError(f"target {text!r}: {word!r} is not of the form -name=value")
+        if name in given:
+            raise TargetError(f"target {text!r}: {name!r} is given twice")
+        given[name] = value
+    return given

@@ -1,0 +1,26 @@
+"""Errors of tensor expressions; each names the line where the user wrote the mistake."""
+
+from __future__ import annotations
+
+from ..ir.dtype import TypeMismatch as TypeMismatch
+from ..ir.span import Span, user_span
+
+
+class TensorError(ValueError):
+    """A tensor expression that means nothing: a wrong shape, index, axis or parameter list."""
+
+
+def located(message: str, span: Span | None = None) -> str:
+    """`message` with the user's file and line below it: those of `span`, or of the call in progress."""
+    at = span or user_span()
+    return f"{message}\n  at {at}" if at is not None else message
+
+
+def tensor_error(message: str, span: Span | None = None) -> TensorError:
+    """A TensorError that knows where it happened."""
+    return TensorError(located(message, span))
+
+
+def mismatch(message: str, span: Span | None = None) -> TypeMismatch:
+    """A TypeMismatch that knows where it happened."""
+    return TypeMismatch(located(message, span))

@@ -1,0 +1,230 @@
+"""Functions of values and indices: what te offers beside the operators."""
+
+from __future__ import annotations
+
+from ..ir.dtype import BOOL, DType
+from ..ir.expr import Binary, Cast, Const, Expr, InBounds, IndexValue, Select
+from .errors import mismatch, tensor_error
+from .guards import unproved
+from .index import Index, index_arithmetic, is_index
+from .literal import is_literal, literal
+from .logic import conjunction, disjunction, opposite
+from .symbolic import Symbolic
+from .value import Value, arithmetic, found, same_dtype, unary
+
+
+def const(value: int | float | bool, dtype: str | DType = "float32") -> Value:
+    """A constant. TypeMismatch when `dtype` cannot represent it."""
+    return Value(literal(value, DType.parse(dtype)))
+
+
+def max_value(dtype: str | DType) -> Value:
+    """The largest value of `dtype`; infinity for floats."""
+    return Value(highest(DType.parse(dtype)))
+
+
+def min_value(dtype: str | DType) -> Value:
+    """The smallest value of `dtype`; minus infinity for floats."""
+    return Value(lowest(DType.parse(dtype)))
+
+
+def highest(dtype: DType) -> Const:
+    """What a minimum starts from."""
+    return Const(float("inf") if dtype.is_float else bool(1) if dtype.is_bool else dtype.limits[1], dtype)
+
+
+def lowest(dtype: DType) -> Const:
+    """What a maximum starts from."""
+    return Const(float("-inf") if dtype.is_float else bool(0) if dtype.is_bool else dtype.limits[0], dtype)
+
+
+def cast(x: object, dtype: str | DType) -> Value:
+    """`x`, a value, an index or a literal, converted by NumPy's astype rules."""
+    to = DType.parse(dtype)
+    if isinstance(x, Index):
+        if to.is_bool:
+            raise mismatch("te.cast: an index is not a bool; compare it")
+        return Value(IndexValue(x.poly, to))
+    if is_literal(x):
+        return Value(literal(x, to))
+    if not isinstance(x, Value):
+        raise mismatch(f"te.cast: expected a value, got {found(x)}")
+    return x if x.dtype == to else Value(Cast(to, x.expr), (x,))
+
+
+def maximum(a: object, b: object) -> Value | Index:
+    """The larger of two operands, which may be indices; NaN where one of them is NaN."""
+    return _two("max", a, b)
+
+
+def minimum(a: object, b: object) -> Value | Index:
+    """The smaller of two operands, which may be indices; NaN where one of them is NaN."""
+    return _two("min", a, b)
+
+
+def floordiv(a: object, b: object) -> Value | Index:
+    """a / b of integers, rounded down. 0 where b is 0."""
+    return _two("floordiv", a, b)
+
+
+def floormod(a: object, b: object) -> Value | Index:
+    """a - floordiv(a, b) * b: of the sign of b. 0 where b is 0."""
+    return _two("floormod", a, b)
+
+
+def truncdiv(a: object, b: object) -> Value | Index:
+    """a / b of integers, rounded towards 0. 0 where b is 0."""
+    return _two("truncdiv", a, b)
+
+
+def truncmod(a: object, b: object) -> Value | Index:
+    """a - truncdiv(a, b) * b: of the sign of a. 0 where b is 0."""
+    return _two("truncmod", a, b)
+
+
+def _two(op: str, a: object, b: object) -> Value | Index:
+    if is_index(a) and is_index(b) and (isinstance(a, Index) or isinstance(b, Index)):
+        return index_arithmetic(op, a, b)
+    if isinstance(a, Index) or isinstance(b, Index):
+        return index_arithmetic(op, a, b)
+    return arithmetic(op, a, b)
+
+
+def pow(a: object, b: object) -> Value:
+    """a to the power of b, of floats; literal exponents 1 to 4 become products, of integers too."""
+    return arithmetic("pow", a, b)
+
+
+def exp(x: object) -> Value:
+    """e to the power of x."""
+    return unary("exp", x)
+
+
+def log(x: object) -> Value:
+    """The natural logarithm."""
+    return unary("log", x)
+
+
+def sqrt(x: object) -> Value:
+    """The square root."""
+    return unary("sqrt", x)
+
+
+def rsqrt(x: object) -> Value:
+    """1 / sqrt(x)"""
+    return unary("rsqrt", x)
+
+
+def tanh(x: object) -> Value:
+    """The hyperbolic tangent."""
+    return unary("tanh", x)
+
+
+def sigmoid(x: object) -> Value:
+    """1 / (1 + exp(-x))"""
+    return unary("sigmoid", x)
+
+
+def erf(x: object) -> Value:
+    """The error function."""
+    return unary("erf", x)
+
+
+def sin(x: object) -> Value:
+    """The sine."""
+    return unary("sin", x)
+
+
+def cos(x: object) -> Value:
+    """The cosine."""
+    return unary("cos", x)
+
+
+def floor(x: object) -> Value:
+    """The largest whole number not above x."""
+    return unary("floor", x)
+
+
+def ceil(x: object) -> Value:
+    """The smallest whole number not below x."""
+    return unary("ceil", x)
+
+
+def round(x: object) -> Value:
+    """The nearest whole number; of two, the even one."""
+    return unary("round", x)
+
+
+def abs(x: object) -> Value:
+    """The absolute value; that of the smallest integer wraps around to itself."""
+    return unary("abs", x)
+
+
+def all(*conditions: object) -> Value:
+    """Whether every condition holds. Those on indices guard the reads of te.if_then_else."""
+    return _fold("all", conditions)
+
+
+def any(*conditions: object) -> Value:
+    """Whether some condition holds."""
+    return _fold("any", conditions)
+
+
+def _fold(name: str, conditions: tuple[object, ...]) -> Value:
+    if not conditions:
+        raise mismatch(f"te.{name} takes at least one condition")
+    join = conjunction if name == "all" else disjunction
+    out = _condition(conditions[0], f"te.{name}")
+    for c in conditions[1:]:
+        right = _condition(c, f"te.{name}")
+        out = Value(join(out.expr, right.expr), (out, right))
+    return out
+
+
+def _condition(x: object, what: str) -> Value:
+    if not isinstance(x, Value):
+        raise mismatch(f"{what}: a condition must be a comparison, got {found(x)}")
+    if x.dtype != BOOL:
+        raise mismatch(f"{what}: a condition must be a bool, got {x.dtype}")
+    return x
+
+
+def if_then_else(cond: object, a: object, b: object) -> Value:
+    """`a` where the condition holds, else `b`. Conditions on indices guard: what is read in the branch not taken may lie out of bounds."""
+    test = _condition(cond, "te.if_then_else")
+    for branch in (a, b):
+        if isinstance(branch, Symbolic) and not isinstance(branch, Value):
+            raise mismatch(f"te.if_then_else: a branch is {found(branch)}")
+    then, other = same_dtype("if_then_else", a, b)
+    return _select(test, then, other)
+
+
+def _select(test: Value, a: Value, b: Value) -> Value:
+    e = test.expr
+    if type(e) is Const:
+        return a if e.value else b
+    if type(e) is not InBounds:
+        swapped = opposite(e)
+        if swapped is not None:
+            return _select(Value(swapped), b, a)
+        if type(e) is Binary and e.op == "and" and type(e.a) is InBounds:
+            # The index conditions stand alone in the outer selection, where they guard the reads of `a`.
+            rest = Value(e.b, (test,))
+            inner = Value(Select(e.b, a.expr, b.expr), (rest, a, b))
+            return _select(Value(e.a), inner, b)
+    elif unproved(b) is not None:
+        # The reads of `b` may need the opposite of the condition: a selection of their own guards them.
+        other = opposite(e)
+        if other is not None:
+            nothing = Value(_zero(b.dtype))
+            b = Value(Select(other, b.expr, nothing.expr), (Value(other), b, nothing))
+    return Value(Select(e, a.expr, b.expr), (test, a, b))
+
+
+def _zero(dtype: DType) -> Const:
+    return Const(False if dtype.is_bool else 0.0 if dtype.is_float else 0, dtype)
+
+
+def var(name: str = "n", dtype: str = "int32") -> Expr:
+    """Symbolic extents are refused: a program is written for one shape."""
+    raise tensor_error(f"te.var({name!r}): symbolic extents are not supported; give every extent as an integer")

@@ -1,0 +1,130 @@
+"""Indices: integer expressions over the variables of a compute and its reduce axes, kept as polynomials."""
+
+from __future__ import annotations
+
+import operator
+
+from ..arith import NotProvable, Poly, Var, floor_div, floor_mod, lower, maximum, minimum, poly, proven_negative
+from ..ir.expr import COMPARE_OPS
+from ..ir.span import user_span
+from .errors import TensorError, mismatch, tensor_error
+from .logic import in_bounds, negation
+from .symbolic import SIGNS, Symbolic
+from .value import Value, found
+
+
+class Index(Symbolic):
+    """An integer expression that may index a tensor. Its operators are + - * // %, comparisons, te.minimum and te.maximum."""
+
+    __slots__ = ("poly",)
+
+    def __init__(self, p: Poly) -> None:
+        self.poly = p
+        self.span = user_span()
+
+    def __repr__(self) -> str:
+        return repr(self.poly)
+
+    def _binary(self, op: str, a: object, b: object) -> Index | Value:
+        return index_arithmetic(op, a, b)
+
+    def _unary(self, op: str) -> Index:
+        if op == "neg":
+            return Index(-self.poly)
+        raise mismatch(f"an index has no {op!r}; te.cast makes it a value")
+
+
+class ReduceAxis(Index):
+    """A reduce axis: as an index, the value it takes in each step."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, var: Var, low: int) -> None:
+        super().__init__(poly(var) + low)
+        self.var = var
+
+    @property
+    def name(self) -> str:
+        return self.var.name
+
+
+def is_index(x: object) -> bool:
+    """Whether `x` is an index or an integer that can stand for one."""
+    return isinstance(x, Index) or _integer(x) is not None
+
+
+def _integer(x: object) -> int | None:
+    if isinstance(x, bool | Symbolic):
+        return None
+    try:
+        return operator.index(x)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def as_poly(x: object, what: str) -> Poly:
+    """An index or an integer as a polynomial. Raises TypeMismatch."""
+    if isinstance(x, Index):
+        return x.poly
+    n = _integer(x)
+    if n is not None:
+        return poly(n)
+    if isinstance(x, Value):
+        raise mismatch(f"{what} must be an integer expression of the variables, got a value of dtype {x.dtype}")
+    raise mismatch(f"{what} must be an integer expression of the variables, got {found(x)}")
+
+
+def index_arithmetic(op: str, a: object, b: object) -> Index | Value:
+    """A binary operation or a comparison of two indices."""
+    sign = SIGNS.get(op, f"te.{op}")
+    for x in (a, b):
+        if isinstance(x, Value):
+            raise mismatch(f"{sign}: the operands are an index and a value; te.cast(index, {str(x.dtype)!r}) makes it a value")
+    p, q = as_poly(a, f"{sign}: an operand of an index"), as_poly(b, f"{sign}: an operand of an index")
+    if op in COMPARE_OPS:
+        return compare(op, p, q)
+    try:
+        match op:
+            case "add":
+                return Index(p + q)
+            case "sub":
+                return Index(p - q)
+            case "mul":
+                return Index(p * q)
+            case "min":
+                return Index(minimum(p, q))
+            case "max":
+                return Index(maximum(p, q))
+            case "floordiv" | "floormod" | "truncdiv" | "truncmod":
+                return Index(_divide(op, sign, p, q))
+    except NotProvable as e:
+        raise tensor_error(f"{sign}: {e}") from None
+    advice = "; use //" if op == "truediv" else "; te.cast makes it a value"
+    raise mismatch(f"an index has no {sign!r}{advice}")
+
+
+def _divide(op: str, sign: str, p: Poly, q: Poly) -> Poly:
+    if q.const is None or q.const < 1:
+        raise tensor_error(f"{sign}: an index is divided by a positive integer only, got {q!r}")
+    if op.startswith("trunc") and not proven_negative(-lower(p) - 1):
+        raise tensor_error(f"{sign}: {p!r} may be negative, where truncated and floor division differ; use // and %")
+    return floor_div(p, q) if op.endswith("div") else floor_mod(p, q)
+
+
+def compare(op: str, p: Poly, q: Poly) -> Value:
+    """A comparison as conditions, each a polynomial below 0."""
+    match op:
+        case "lt":
+            return Value(in_bounds([p - q]))
+        case "le":
+            return Value(in_bounds([p - q - 1]))
+        case "gt":
+            return Value(in_bounds([q - p]))
+        case "ge":
+            return Value(in_bounds([q - p - 1]))
+        case "eq":
+            return Value(in_bounds([p - q - 1, q - p - 1]))
+    return Value(negation(in_bounds([p - q - 1, q - p - 1])))
+
+
+__all__ = ["Index", "ReduceAxis", "TensorError"]

@@ -1,0 +1,87 @@
+"""Reductions: sum, prod, min and max over reduce axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..arith import Var
+from ..ir.dtype import DType
+from ..ir.expr import Const
+from .errors import mismatch, tensor_error
+from .functions import cast, highest, lowest
+from .index import ReduceAxis, as_poly
+from .tensor import check_name
+from .value import Reduction, Value, check, found, free_vars
+
+Axes = ReduceAxis | Sequence[ReduceAxis]
+
+
+def reduce_axis(dom: tuple[int, int], name: str = "k") -> ReduceAxis:
+    """An axis that takes the values low, …, high - 1, for `dom` = (low, high)."""
+    check_name(name, "te.reduce_axis")
+    what = f"te.reduce_axis {name!r}"
+    if not isinstance(dom, Sequence) or len(dom) != 2:
+        raise tensor_error(f"{what}: the domain must be a pair (low, high), got {dom!r}")
+    low, high = (as_poly(x, f"{what}: a bound of the domain").const for x in dom)
+    if low is None or high is None:
+        raise tensor_error(f"{what}: the bounds must be integers, got {dom!r}")
+    if high <= low:
+        raise tensor_error(f"{what}: the domain ({low}, {high}) is empty")
+    return ReduceAxis(Var(name, high - low), low)
+
+
+def sum(expr: object, axis: Axes, dtype: str | DType | None = None) -> Value:
+    """The sum, of the dtype of `expr`. float16 and bfloat16 accumulate in float32, integers below 32 bits in int32, and are rounded or
+    wrapped once at the end; `dtype` says what to accumulate in and return instead."""
+    return _accumulate("sum", "add", 0, expr, axis, dtype)
+
+
+def prod(expr: object, axis: Axes, dtype: str | DType | None = None) -> Value:
+    """The product; accumulates as `sum` does."""
+    return _accumulate("prod", "mul", 1, expr, axis, dtype)
+
+
+def max(expr: object, axis: Axes) -> Value:
+    """The largest value; NaN where one is NaN. te.maximum takes two operands."""
+    term = _term("max", expr)
+    return _reduction("max", "max", term, axis, lowest(term.dtype))
+
+
+def min(expr: object, axis: Axes) -> Value:
+    """The smallest value; NaN where one is NaN. te.minimum takes two operands."""
+    term = _term("min", expr)
+    return _reduction("min", "min", term, axis, highest(term.dtype))
+
+
+def _accumulate(word: str, op: str, start: int, expr: object, axis: Axes, dtype: str | DType | None) -> Value:
+    term = _term(word, expr)
+    check(op, term.dtype)
+    wide = term.dtype.accumulator if dtype is None else DType.parse(dtype)
+    result = term.dtype if dtype is None else wide
+    check(op, wide)
+    init = Const(float(start) if wide.is_float else start, wide)
+    return cast(_reduction(word, op, cast(term, wide), axis, init), result)
+
+
+def _term(word: str, expr: object) -> Value:
+    if not isinstance(expr, Value):
+        raise mismatch(f"te.{word}: expected a value, got {found(expr)}")
+    return expr
+
+
+def _reduction(word: str, op: str, term: Value, axis: Axes, init: Const) -> Reduction:
+    check(op, term.dtype)
+    axes = (axis,) if isinstance(axis, ReduceAxis) else axis
+    if not isinstance(axes, Sequence) or not axes:
+        raise tensor_error(f"te.{word}: `axis` takes reduce axes, got {axis!r}")
+    used = free_vars(term)
+    seen: list[Var] = []
+    for a in axes:
+        if not isinstance(a, ReduceAxis):
+            raise tensor_error(f"te.{word}: `axis` takes what te.reduce_axis made, got {a!r}")
+        if any(a.var is v for v in seen):
+            raise tensor_error(f"te.{word}: the reduce axis {a.name!r} is given twice")
+        if a.var not in used:
+            raise tensor_error(f"te.{word}: the expression does not use the reduce axis {a.name!r}")
+        seen.append(a.var)
+    return Reduction(word, op, term, tuple(seen), init)

@@ -1,0 +1,104 @@
+"""Tensors: placeholders, which the caller fills, and the results of te.compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ..arith import Var, poly
+from ..ir.dtype import DType
+from ..ir.expr import Buffer, Const, Expr, Load
+from ..ir.span import Span
+from .errors import mismatch, tensor_error
+from .index import as_poly
+from .value import Read
+
+MAX_NAME = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """How a tensor comes about: `value` over the spatial variables `iters` (one per dimension) and the reduce variables `axes`.
+
+    reducer: what combines the steps of a reduction, starting from `init`; None without axes.
+    """
+
+    iters: tuple[Var, ...]
+    axes: tuple[Var, ...]
+    value: Expr
+    reducer: str | None
+    init: Const | None
+    inputs: tuple[Tensor, ...]
+    span: Span | None
+
+
+class Tensor:
+    """A dense array of a fixed shape. Indexing it gives a value; it has no operators of its own."""
+
+    __slots__ = ("buffer", "dtype", "name", "shape", "stage")
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: DType, stage: Stage | None) -> None:
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+        self.stage = stage
+        self.buffer = Buffer(name, tuple(map(poly, shape)), dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    def __getitem__(self, indices: Any) -> Read:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        if len(given) != len(self.shape):
+            raise tensor_error(f"{self.name!r} has {_count(len(self.shape), 'dimension')}, got {_count(len(given), 'index')}")
+        where = f"an index of {self.name!r}"
+        return Read(self, Load(self.buffer, tuple(as_poly(i, where) for i in given)))
+
+    __iter__ = None
+    __array_ufunc__ = None
+
+    def _no_operators(self, *_: object) -> NoReturn:
+        raise mismatch(f"the tensor {self.name!r} has no operators; index it inside of te.compute")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_operators
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = _no_operators
+    __lt__ = __le__ = __gt__ = __ge__ = _no_operators
+
+
+def _count(n: int, noun: str) -> str:
+    plural = {"index": "indices"}.get(noun, noun + "s")
+    return f"1 {noun}" if n == 1 else f"{n} {plural}"
+
+
+def check_name(name: object, what: str) -> str:
+    """A name that can stand in a printed program."""
+    if not isinstance(name, str) or not name.isidentifier() or len(name) > MAX_NAME:
+        raise tensor_error(f"{what}: a name must be an identifier of at most {MAX_NAME} characters, got {name!r}")
+    return name
+
+
+def check_shape(shape: object, what: str) -> tuple[int, ...]:
+    """Extents as integers of at least 1; a single integer is one dimension."""
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        shape = (shape,)
+    extents: list[int] = []
+    for d, extent in enumerate(shape):
+        p = as_poly(extent, f"{what}: the extent of dimension {d}").const
+        if p is None:
+            raise tensor_error(f"{what}: the extent of dimension {d} must be an integer, got {extent!r}")
+        if p < 1:
+            raise tensor_error(f"{what}: the extent of dimension {d} must be at least 1, got {p}")
+        extents.append(p)
+    return tuple(extents)
+
+
+def placeholder(shape: Sequence[int] | int, dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
+    """A tensor that the caller hands in."""
+    check_name(name, "te.placeholder")
+    what = f"te.placeholder {name!r}"
+    return Tensor(name, check_shape(shape, what), DType.parse(dtype), None)

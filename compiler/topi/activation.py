@@ -1,0 +1,74 @@
+"""What may follow a contraction in one elementwise stage: a bias, an activation, the cast to the output's dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from .. import te
+from ..ir.dtype import DType
+from ..te.value import Value
+
+Activation = Literal["none", "relu", "relu6", "gelu", "sigmoid", "tanh", "silu"]
+
+
+def _relu(x: Value) -> Value:
+    return te.maximum(x, 0)  # type: ignore[return-value]
+
+
+def _relu6(x: Value) -> Value:
+    return te.minimum(_relu(x), 6)  # type: ignore[return-value]
+
+
+def _gelu(x: Value) -> Value:
+    return x * 0.5 * (te.erf(x * math.sqrt(0.5)) + 1.0)  # type: ignore[no-any-return]
+
+
+def _silu(x: Value) -> Value:
+    return x * te.sigmoid(x)  # type: ignore[no-any-return]
+
+
+_FUNCTIONS: dict[str, Callable[[Value], Value]] = {
+    "none": lambda x: x,
+    "relu": _relu,
+    "relu6": _relu6,
+    "gelu": _gelu,
+    "sigmoid": te.sigmoid,
+    "tanh": te.tanh,
+    "silu": _silu,
+}
+
+ACTIVATIONS: tuple[str, ...] = tuple(_FUNCTIONS)
+#: Those that integers have too.
+INTEGER_ACTIVATIONS = ("none", "relu", "relu6")
+
+
+def activate(x: Value, activation: str = "none") -> Value:
+    """The activation of one value. gelu is the exact one: x/2 · (1 + erf(x/√2)); silu is x · sigmoid(x)."""
+    return _FUNCTIONS[activation](x)
+
+
+def epilogue(
+    x: te.Tensor,
+    bias: te.Tensor | None = None,
+    activation: str = "none",
+    *,
+    axis: int = -1,
+    dtype: str | DType | None = None,
+    name: str = "Y",
+    names: Sequence[str] | None = None,
+) -> te.Tensor:
+    """activation(x + bias) as one stage: the bias runs along dimension `axis`, arithmetic is in the dtype of `x`, the result is cast to
+    `dtype`. `x` itself where there is nothing to do."""
+    out = x.dtype if dtype is None else DType.parse(dtype)
+    if bias is None and activation == "none" and out == x.dtype:
+        return x
+
+    def element(*i: te.Index) -> Value:
+        v: Value = x[i]
+        if bias is not None:
+            v = v + te.cast(bias[i[axis]], x.dtype)
+        return te.cast(activate(v, activation), out)
+
+    return te.compute(x.shape, element, name=name, names=names)

@@ -1,0 +1,247 @@
+"""What a worker and the service say to each other: plain data, with IR and traces as JSON objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Protocol, Self, get_args
+
+from .wire import MAX_INTEGER, Bound, Message, MessageError, Size
+
+__all__ = [
+    "FAILURE_KINDS",
+    "MAX_BATCH",
+    "MAX_LAST_WORDS",
+    "MAX_MESSAGE",
+    "PROTOCOL",
+    "Failure",
+    "FailureKind",
+    "JobSource",
+    "Lease",
+    "LeaseLost",
+    "LeaseUpdate",
+    "Limits",
+    "MeasureInput",
+    "MeasureResult",
+    "MessageError",
+    "NotATilewright",
+    "Registration",
+    "SourceError",
+    "SourceRefused",
+    "SourceUnreachable",
+    "Superseded",
+    "Unauthorized",
+    "VersionRefused",
+    "WorkerHello",
+]
+
+PROTOCOL = 1
+"""The protocol integer that every call of a worker carries."""
+
+MAX_BATCH = 64
+"""The most items of one lease."""
+
+MAX_MESSAGE = 4_000
+MAX_LAST_WORDS = 8_000
+"""The most characters of a failure's message, and of its last words."""
+
+FailureKind = Literal[
+    "build_error",
+    "build_timeout",
+    "run_error",
+    "run_timeout",
+    "wrong_output",
+    "constraint",
+    "worker_lost",
+    "crashes_device",
+    "cancelled",
+]
+FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
+
+Identifier = Annotated[str, Size(128, least=1)]
+Key = Annotated[str, Size(64, least=64)]
+Duration = Annotated[float, Bound(0, 1e9)]
+Positive = Annotated[float, Bound(0, 1e9, above=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits(Message):
+    """What one candidate may use: seconds of wall time to build, then to check and be timed; bytes of memory
+    beyond what its process starts with."""
+
+    build_seconds: Annotated[float, Bound(0, 86_400, above=True)] = 10.0
+    run_seconds: Annotated[float, Bound(0, 86_400, above=True)] = 10.0
+    memory_bytes: Annotated[int, Bound(1)] = 2 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureInput(Message):
+    """One candidate to measure: `trace` replayed on `workload` for `target`, on the inputs of `input_seed`.
+
+    `attempt` is the fencing token of this item's grant. `best_seconds`, when known, lets a trial that is
+    clearly slower stop early as `censored`.
+    """
+
+    item: Identifier
+    attempt: Annotated[int, Bound(0)]
+    workload: dict[str, Any]
+    target: dict[str, Any]
+    trace: dict[str, Any]
+    input_seed: Annotated[int, Bound(0, MAX_INTEGER)] = 0
+    limits: Limits = field(default_factory=Limits)
+    best_seconds: Positive | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure(Message):
+    """Why a candidate yielded no time.
+
+    `limit` is the limit it ran into, in the unit of that limit (seconds, bytes), `elapsed` the seconds it had
+    taken when it failed, `last_words` the end of what it wrote to stderr.
+    """
+
+    kind: FailureKind
+    message: Annotated[str, Size(MAX_MESSAGE)]
+    limit: Annotated[float, Bound(0)] | None = None
+    elapsed: Duration | None = None
+    last_words: Annotated[str, Size(MAX_LAST_WORDS)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureResult(Message):
+    """What came of one item: `seconds` (the minimum of `samples`, per call) or a `failure`, never both.
+
+    `censored`: stopped after the first sample since it was clearly slower than the best; `seconds` is then
+    its lower bound. `error` is the worst |y - ref| / tolerance the check found: at most 1 when it passed.
+    """
+
+    item: Identifier
+    attempt: Annotated[int, Bound(0)]
+    seconds: Positive | None = None
+    samples: Annotated[tuple[Positive, ...], Size(1_000)] = ()
+    censored: bool = False
+    error: Annotated[float, Bound(0)] | None = None
+    failure: Failure | None = None
+    build_seconds: Duration = 0.0
+    wall_seconds: Duration = 0.0
+
+    @classmethod
+    def failed(cls, item: MeasureInput, failure: Failure) -> Self:
+        return cls(item.item, item.attempt, failure=failure)
+
+    def refusal(self) -> str | None:
+        if (self.seconds is None) == (self.failure is None):
+            return "a result has either seconds or a failure"
+        if self.seconds is not None and not self.samples:
+            return "seconds without the samples they come from"
+        if self.failure is not None and (self.samples or self.censored):
+            return "a failure has no samples and is not censored"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerHello(Message):
+    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it."""
+
+    protocol: int
+    name: Identifier
+    session: Annotated[str, Size(64, least=16)]
+    hardware_key: Key
+    hardware: dict[str, Any]
+    versions: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)]
+    labels: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration(Message):
+    """What a worker is told at attach: its id and the durations it works by, on its own monotonic clock."""
+
+    worker: Identifier
+    ttl_seconds: Positive
+    renew_seconds: Positive
+    wait_seconds: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Lease(Message):
+    """A batch of items granted for `ttl_seconds`, to be renewed every `renew_seconds`."""
+
+    lease: Identifier
+    ttl_seconds: Positive
+    renew_seconds: Positive
+    items: Annotated[tuple[MeasureInput, ...], Size(MAX_BATCH)]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseUpdate(Message):
+    """The reply to renew and settle: items no longer wanted, whether to take no more, the time to live."""
+
+    cancelled: tuple[Identifier, ...] = ()
+    drain: bool = False
+    ttl_seconds: Positive = 30.0
+
+
+class SourceError(Exception):
+    """A JobSource could not do what it was asked."""
+
+
+class SourceUnreachable(SourceError, ConnectionError):
+    """No answer came; the same call may be made again. The message names what was tried."""
+
+
+class NotATilewright(SourceError):
+    """Something answered that is not a Tilewright service (a wrong port, another program)."""
+
+    def __init__(self, what: str, url: str) -> None:
+        super().__init__(what, url)
+        self.what = what
+        self.url = url
+
+    def __str__(self) -> str:
+        return f"expected a tilewright service at {self.url}, found {self.what}"
+
+
+class Unauthorized(SourceError):
+    """The token is missing, wrong, expired, or not for workers."""
+
+
+class LeaseLost(SourceError):
+    """The lease or the attempt is no longer this worker's (409): its items are granted anew to someone."""
+
+
+class Superseded(SourceError):
+    """A newer session registered under this worker's name (409)."""
+
+
+class VersionRefused(SourceError):
+    """The service does not speak this worker's protocol (426). The message names the version it needs."""
+
+
+class SourceRefused(SourceError):
+    """The service refused this one call for what it said (another 4xx), for the reason in the message."""
+
+
+class JobSource(Protocol):
+    """Where a worker's work comes from. Every call may raise SourceUnreachable, NotATilewright, Unauthorized,
+    Superseded, VersionRefused and SourceRefused; the calls of a lease may raise LeaseLost.
+
+    Calls come from two threads of the worker: the loop, and the one that renews.
+    """
+
+    def register(self, hello: WorkerHello) -> Registration:
+        """Attach, or attach again after the service forgot this worker."""
+
+    def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
+        """The next batch, waiting up to `wait_seconds` for one; None when there is none."""
+
+    def start(self, lease: str, item: str, attempt: int) -> None:
+        """Mark an item started, before it runs, so that a lost worker is blamed on it alone."""
+
+    def renew(self, lease: str) -> LeaseUpdate:
+        """Keep the lease alive."""
+
+    def settle(self, lease: str, results: Sequence[MeasureResult]) -> LeaseUpdate:
+        """Hand in results; this also renews. Settling the same result twice is fine."""
+
+    def release(self, lease: str) -> None:
+        """Give back what is not settled. This counts as no attempt."""

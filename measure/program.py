@@ -1,0 +1,44 @@
+"""What is measured, apart from how it is confined: the seam between the fork server and a candidate."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .messages import Failure, MeasureInput, MeasureResult
+
+
+class Stage(Protocol):
+    """Where a candidate stands, told to whoever watches over its limits."""
+
+    def running(self) -> None:
+        """The build is done: from here on the run limit counts."""
+
+
+Body = Callable[[Stage], MeasureResult]
+"""Runs in the forked child. Its result's `build_seconds` and `wall_seconds` are filled in by the watcher."""
+
+
+class Program(Protocol):
+    """Made once in the fork server, where its module is imported, so that children find everything loaded."""
+
+    def prepare(self, item: MeasureInput) -> Body | Failure:
+        """Called in the fork server before each fork: what the child will run, holding all that children can
+        share, or the failure of an item that no child needs to be forked for. Must not start threads."""
+
+
+class ProgramError(ValueError):
+    """The name of a program leads nowhere."""
+
+
+def load(name: str) -> Program:
+    """The program that "module:attribute" names: a class or function without arguments that makes it."""
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise ProgramError(f"expected module:attribute, got {name!r}")
+    make: Any = getattr(importlib.import_module(module), attribute, None)
+    if make is None:
+        raise ProgramError(f"module {module} has no {attribute}")
+    program: Program = make()
+    return program

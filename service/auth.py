@@ -1,0 +1,160 @@
+"""Who may do what: bearer tokens with scopes, and anonymous use of a server that only its own machine
+reaches.
+
+A request without a token is let in only where the socket is bound to loopback, the Host is a loopback name (a
+page of the open web that resolves to 127.0.0.1 says another), the Origin is too, and no proxy stands in
+front; and then only for jobs and schedules. A token that is wrong is 401 on every route, except the health
+routes, which read no token at all so that they need no database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Protocol
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..db.errors import StoreUnavailable
+from .errors import ScopeMissing, ServiceError, TokenNeeded, TokenWrong
+from .problems import respond
+from .settings import is_loopback
+
+SCOPES = ("jobs:write", "schedules:read", "worker", "admin")
+OPEN_PATHS = ("/livez", "/readyz", "/version")
+_CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
+_bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
+
+
+class KnownToken(Protocol):
+    """What the store tells of a token."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def scopes(self) -> Iterable[str]: ...
+    @property
+    def pool(self) -> str | None: ...
+
+
+class TokenReader(Protocol):
+    """The part of the store that knows tokens."""
+
+    def token_by_secret(self, secret: str) -> KnownToken | None:
+        """The token with this secret; None when there is none, it expired, or it was revoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: the name and scopes of a token, or nobody, with the reason why nobody is not enough here."""
+
+    name: str | None
+    scopes: frozenset[str]
+    distrust: str | None = None
+    pool: str | None = None
+
+
+class Authentication:
+    """ASGI middleware: reads the token of each request and puts its Principal in `state["principal"]`."""
+
+    def __init__(self, app: ASGIApp, tokens: TokenReader, host: str) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        try:
+            principal = await self._principal(Headers(scope=scope))
+        except (ServiceError, StoreUnavailable) as error:
+            await respond(error, scope)(scope, receive, send)
+            return
+        scope.setdefault("state", {})["principal"] = principal
+        await self._app(scope, receive, send)
+
+    async def _principal(self, headers: Headers) -> Principal:
+        authorization = headers.get("authorization")
+        if authorization is None:
+            return Principal(None, frozenset(), _distrust(headers, self._host))
+        scheme, _, secret = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not secret.strip():
+            raise TokenWrong("the Authorization header must be 'Bearer <token>'", headers=_CHALLENGE)
+        token = await run_in_threadpool(self._tokens.token_by_secret, secret.strip())
+        if token is None:
+            raise TokenWrong(
+                "the token is unknown, revoked or expired; an administrator makes one with "
+                "`tilewright token create`",
+                headers=_CHALLENGE,
+            )
+        return Principal(token.name, frozenset(token.scopes), pool=token.pool)
+
+
+class Requires:
+    """A dependency: the request's Principal has one of `scopes` (`admin` has them all), or is nobody and may
+    be.
+
+    Raises TokenNeeded (401) and ScopeMissing (403), each saying what would do.
+    """
+
+    def __init__(self, *scopes: str, anonymous: bool = False) -> None:
+        self._scopes = scopes
+        self._anonymous = anonymous
+
+    def __call__(
+        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Principal:
+        principal: Principal = request.state.principal
+        needed = " or ".join(dict.fromkeys((*self._scopes, "admin")))
+        if principal.name is None:
+            if self._anonymous and principal.distrust is None:
+                return principal
+            why = principal.distrust if self._anonymous else "worker and token routes always do"
+            raise TokenNeeded(
+                f"this request needs a token of scope {needed}: {why}; "
+                "send it as 'Authorization: Bearer <token>'",
+                headers=_CHALLENGE,
+            )
+        if not principal.scopes.intersection((*self._scopes, "admin")):
+            raise ScopeMissing(
+                f"this request needs a token of scope {needed}; "
+                f"token {principal.name!r} has {', '.join(sorted(principal.scopes)) or 'none'}"
+            )
+        return principal
+
+
+def _distrust(headers: Headers, bound_host: str) -> str | None:
+    """Why a request without a token is not surely of this machine, or None."""
+    if not is_loopback(bound_host):
+        return f"the server is bound to {bound_host}, not to loopback"
+    host = headers.get("host", "")
+    if not is_loopback(_hostname(f"//{host}")):
+        return f"its Host header says {host[:80]!r}, not a loopback name"
+    for name in headers:
+        if name == "forwarded" or name.startswith("x-forwarded-"):
+            return f"its {name} header says that it came through a proxy"
+    origin = headers.get("origin")
+    if origin is not None and not is_loopback(_hostname(origin)):
+        return f"its Origin header says {origin[:80]!r}, not a loopback name"
+    return None
+
+
+def _hostname(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+CanWriteJobs = Annotated[Principal, Depends(Requires("jobs:write", anonymous=True))]
+CanReadJobs = Annotated[Principal, Depends(Requires("jobs:write", "schedules:read", anonymous=True))]
+CanReadSchedules = Annotated[Principal, Depends(Requires("schedules:read", "jobs:write", anonymous=True))]
+CanReadWorkers = Annotated[Principal, Depends(Requires("worker", "jobs:write"))]
+IsWorker = Annotated[Principal, Depends(Requires("worker"))]
+IsAdmin = Annotated[Principal, Depends(Requires("admin"))]

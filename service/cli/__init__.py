@@ -1,0 +1,63 @@
+"""The command line. Loads with the base install alone; a command loads what it needs when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from . import config, db, jobs, token, worker
+from .best import best
+from .exits import EXIT_CODES, KNOWN_ERRORS, Exit, exit_code
+from .output import say
+from .serve import serve
+from .tune import tune
+
+# typer's only public class of usage errors is one of their subclasses.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+app = typer.Typer(
+    name="tilewright",
+    help="Auto-tuning search service for tensor kernels.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("serve")(serve)
+app.command("tune")(tune)
+app.command("best")(best)
+for group in (jobs, worker, token, config, db):
+    app.add_typer(group.app)
+
+
+def main() -> None:
+    """The entry point of the `tilewright` program."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; the exit code. A known error is one line on stderr, a bug is a traceback."""
+    try:
+        code = app(list(arguments), prog_name="tilewright", standalone_mode=False)
+    except _UsageError as error:
+        if words := _words(error):  # none: the help was asked for, and shown
+            say(f"tilewright: {words}; see --help")
+        return Exit.USAGE
+    except typer.Abort:
+        return Exit.INTERRUPTED
+    except KNOWN_ERRORS as error:
+        say(f"tilewright: {error}")
+        return exit_code(error)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter's own flush must not fail on it too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILED
+    return int(code or 0)
+
+
+def _words(error: BaseException) -> str:
+    make = getattr(error, "format_message", None)
+    return str(make() if make else error).strip().rstrip(".")

@@ -1,0 +1,117 @@
+"""`tilewright jobs`: look at, follow and cancel the jobs of a server."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from ..views import JobView
+from .exits import CommandError, Exit
+from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .output import show, show_json_line, table
+from .progress import describe, follow, speed, state_line
+
+app = typer.Typer(name="jobs", help="The tuning jobs of a server.", no_args_is_help=True)
+
+JobId = Annotated[str, typer.Argument(help="Such as job_0123456789ab.", show_default=False)]
+
+
+@app.command("list")
+def list_jobs(
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Jobs, the newest first."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        jobs = list(islice(client.jobs(state), limit))
+
+    def human() -> str:
+        return table(["job", "workload", "state", "progress"], [_row(job) for job in jobs])
+
+    show([job.model_dump() for job in jobs], as_json, human)
+
+
+@app.command("show")
+def show_job(
+    job: JobId,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """One job: state, progress, budget, best so far."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        view = client.job(_checked(job))
+    show(view.model_dump(), as_json, lambda: _details(view))
+
+
+@app.command("cancel")
+def cancel_job(
+    job: JobId,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """End a job and keep what it found. A job that has ended stays as it is."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        view = client.cancel(_checked(job))
+    show(view.model_dump(), as_json, lambda: state_line(view))
+
+
+@app.command("watch")
+def watch_job(
+    job: JobId,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """Follow a job until it ends: trials done of the budget, best so far, failures by kind, time left.
+
+    With --json each event is one line on stdout. Ends with 1 when the job failed.
+    """
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        if as_json:
+            for event in client.events(_checked(job)):
+                show_json_line(event.model_dump())
+            view = client.job(job)
+        else:
+            view = follow(client, _checked(job))
+            show(view.model_dump(), False, lambda: _details(view))
+    if view.state == "failed":
+        raise CommandError(f"{view.id} failed: {view.reason}")
+
+
+def _checked(job: str) -> str:
+    if not job.replace("_", "").replace("-", "").isalnum():
+        raise CommandError(f"{job!r} is no job's id; they look like job_0123456789ab", Exit.USAGE)
+    return job
+
+
+def _row(job: JobView) -> list[str]:
+    state = f"{job.state} ({job.reason})" if job.reason else job.state
+    return [job.id, job.workload.name, state, describe(job.progress)]
+
+
+def _details(job: JobView) -> str:
+    budget = f"{job.budget.trials} trials"
+    if job.budget.seconds is not None:
+        budget += f", {job.budget.seconds:g} s"
+    lines = [
+        state_line(job),
+        f"  workload  {job.workload.key}",
+        f"  target    {job.target.key}",
+        f"  hardware  {job.hardware or 'not chosen yet'}",
+        f"  budget    {budget}, seed {job.seed}, {job.strategy}",
+        f"  progress  {describe(job.progress)}",
+    ]
+    if job.best is not None:
+        lines.append(f"  best      {speed(job.best.seconds, job.best.gflops)} in trial {job.best.trial}")
+    return "\n".join(lines)

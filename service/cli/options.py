@@ -1,0 +1,66 @@
+"""Options that several commands share, and what they open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..client import Client
+from ..settings import Settings, load
+from .exits import CommandError, Exit
+
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+Url = Annotated[str | None, typer.Option("--url", help="The server. [TILEWRIGHT_URL]", show_default=False)]
+Db = Annotated[
+    str | None,
+    typer.Option("--db", help="The database, sqlite:///file.db. [TILEWRIGHT_DB]", show_default=False),
+]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option("--token-file", help="File with the token. [TILEWRIGHT_TOKEN_FILE]", show_default=False),
+]
+InsecureHttp = Annotated[
+    bool, typer.Option("--insecure-http", help="Send the token over http to another machine.")
+]
+
+
+def settings_of(
+    *,
+    url: str | None = None,
+    db: str | None = None,
+    token_file: Path | None = None,
+    insecure_http: bool = False,
+) -> Settings:
+    """The settings under these flags. Raises SettingsError, CommandError for a token file that is not
+    readable."""
+    flags = {
+        "url": url,
+        "db": db,
+        "token": None if token_file is None else _read(token_file),
+        "insecure_http": insecure_http or None,
+    }
+    return load(flags).settings
+
+
+def open_client(settings: Settings) -> Client:
+    """A client of the server that the settings name."""
+    token = settings.token
+    try:
+        return Client(
+            settings.url,
+            None if token is None else token.get_secret_value(),
+            insecure_http=settings.insecure_http,
+            timeout=settings.timeout,
+        )
+    except ValueError as error:
+        raise CommandError(str(error), Exit.SETTINGS) from error
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise CommandError(f"the token file {path} cannot be read: {reason}", Exit.SETTINGS) from error

@@ -1,0 +1,60 @@
+"""`tilewright serve`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..settings import load
+from .exits import CommandError
+from .options import AsJson, Db
+from .output import say, show_json_line
+
+
+def serve(
+    db: Db = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to bind. Not loopback: every request needs a token.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port to bind; 0 takes a free one.")] = None,
+    ready_file: Annotated[
+        Path | None, typer.Option(help="Written with the URL once the server accepts, removed at its end.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve the HTTP API and run the searches of its jobs, until SIGTERM.
+
+    Prints the server's URL on stdout once it accepts connections.
+    """
+    settings = load({"db": db, "host": host, "port": port}).settings
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    try:
+        from ...db import open_store
+        from ..server import ServeError
+        from ..server import serve as serve_until_told
+        from ..wiring import CompilerParser
+
+        store = open_store(settings.db)
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"a server needs {error.name}, which is not installed: pip install 'tilewright[server]'"
+        ) from error
+
+    def announce(url: str) -> None:
+        if as_json:
+            show_json_line({"url": url, "db": settings.db, "pid": os.getpid()})
+        else:
+            print(url, flush=True)
+        say(f"tilewright serves {settings.db} at {url}")
+
+    with store:
+        try:
+            code = serve_until_told(store, settings, CompilerParser(), announce, ready_file)
+        except ServeError as error:
+            raise CommandError(str(error)) from error
+    raise typer.Exit(code)

@@ -1,0 +1,101 @@
+"""`tilewright token`: bearer tokens, made where the database is."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from ...db.records import Token
+from ...db.words import SCOPES
+from ..durations import seconds_of
+from .exits import CommandError, Exit
+from .options import AsJson, Db, settings_of
+from .output import say, show, table
+
+app = typer.Typer(name="token", help="Bearer tokens of a database.", no_args_is_help=True)
+
+
+@app.command("create")
+def create(
+    scope: Annotated[
+        list[str], typer.Option(help=f"What it allows: {', '.join(SCOPES)}. May be given several times.")
+    ],
+    name: Annotated[str, typer.Option(help="Whose it is, for people.")] = "cli",
+    pool: Annotated[str | None, typer.Option(help="The pool of workers it is for.")] = None,
+    expires: Annotated[
+        str | None, typer.Option(help="Life time such as 24h or 7d; without it the token does not expire.")
+    ] = None,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token and print its value, this once: only its SHA-256 is stored."""
+    scopes = [known for known in SCOPES if known in scope]
+    if unknown := [s for s in scope if s not in SCOPES]:
+        raise CommandError(f"unknown scope {unknown[0]!r}; scopes are {', '.join(SCOPES)}", Exit.USAGE)
+    life = None if expires is None else _life(expires)
+    with _store(db) as store:
+        token, value = store.create_token(name, scopes, pool, life)
+    if not as_json:
+        until = "does not expire" if expires is None else f"expires in {expires}"
+        say(f"token {token.id} of {name!r}, {', '.join(scopes)}, {until}; this is the only time it is shown")
+    show({"token": _plain(token), "value": value}, as_json, lambda: value)
+
+
+@app.command("list")
+def list_tokens(db: Db = None, as_json: AsJson = False) -> None:
+    """All tokens, without their values."""
+    with _store(db) as store:
+        tokens = store.tokens()
+
+    def human() -> str:
+        rows = [
+            [t.id, t.name, " ".join(t.scopes), t.pool or "", "revoked" if t.revoked_at is not None else ""]
+            for t in tokens
+        ]
+        return table(["token", "name", "scopes", "pool", ""], rows)
+
+    show([_plain(token) for token in tokens], as_json, human)
+
+
+@app.command("revoke")
+def revoke(
+    token: Annotated[str, typer.Argument(help="A token's id, not its value.")],
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    """From now on the token opens nothing."""
+    with _store(db) as store:
+        revoked = store.revoke_token(token)
+    show(_plain(revoked), as_json, lambda: f"{revoked.id} is revoked")
+
+
+def _store(db: str | None) -> Any:
+    from ...db import open_store
+
+    try:
+        return open_store(settings_of(db=db).db)
+    except ModuleNotFoundError as error:
+        raise CommandError(str(error)) from error
+
+
+def _life(expires: str) -> float:
+    try:
+        seconds = seconds_of(expires)
+    except ValueError as error:
+        raise CommandError(f"--expires {error}", Exit.USAGE) from error
+    if seconds <= 0:
+        raise CommandError("--expires must be longer than nothing", Exit.USAGE)
+    return seconds
+
+
+def _plain(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "name": token.name,
+        "scopes": list(token.scopes),
+        "pool": token.pool,
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+        "revoked_at": token.revoked_at,
+    }

@@ -1,0 +1,133 @@
+"""`tilewright tune`: search for a workload's best schedule, here or on a server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..views import JobView
+from .exits import CommandError, Exit
+from .options import AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .output import say, show
+from .progress import follow, speed, state_line
+from .workload_argument import Workload, func_of, spec_of
+
+if TYPE_CHECKING:
+    from ...tuner.record import TuningRecord
+
+Target = Annotated[str, typer.Option(help="Such as llvm, or 'llvm -mcpu=x86-64-v3'.")]
+
+
+def tune(
+    workload: Workload,
+    target: Target = "llvm",
+    trials: Annotated[int, typer.Option(min=1, help="Candidates to measure.")] = 64,
+    seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit of the search.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same search.")] = 0,
+    strategy: Annotated[str, typer.Option(help="evolutionary or random.")] = "evolutionary",
+    hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search for the fastest schedule of WORKLOAD.
+
+    With --url the server's workers measure and the job is watched; Ctrl-C stops watching, not the job.
+    Without it this machine measures, and the trials are recorded in the database. Prints the best schedule as
+    Python.
+    """
+    if url is None:
+        record = _tune_here(workload, target, trials, seconds, seed, strategy, settings_of(db=db).db)
+        show(_record_json(record), as_json, lambda: _record_text(record))
+        if record.trace is None:
+            raise CommandError(f"no schedule was found: {record.reason}")
+        return
+    if db is not None:
+        raise CommandError("--db is for tuning here, --url for a server: give one of them", Exit.USAGE)
+    settings = settings_of(url=url, token_file=token_file, insecure_http=insecure_http)
+    with open_client(settings) as client:
+        job = client.submit(
+            spec_of(workload),
+            target=target,
+            trials=trials,
+            seconds=seconds,
+            hardware=hardware,
+            seed=seed,
+            strategy=strategy,
+        )
+        say(f"{job.id} is submitted to {client.url}; `tilewright jobs cancel {job.id}` ends it")
+        job = follow(client, job.id)
+    show(job.model_dump(), as_json, lambda: _job_text(job))
+    if job.best is None:
+        raise CommandError(f"no schedule was found: {job.reason or job.state}")
+
+
+def _tune_here(
+    workload: str, target: str, trials: int, seconds: float | None, seed: int, strategy: str, db: str
+) -> TuningRecord:
+    try:
+        from ...compiler.target import TargetError
+        from ...db import open_store
+        from ...measure.errors import MeasureError
+        from ...tuner.errors import TuningError
+        from ...tuner.tune import tune as search
+
+        store = open_store(db)
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"tuning here needs {error.name}, which is not installed: pip install 'tilewright[server]'"
+        ) from error
+    func = func_of(workload)
+    with store:
+        try:
+            return search(func, target, trials, seconds=seconds, store=store, seed=seed, strategy=strategy)
+        except TargetError as error:
+            raise CommandError(str(error), Exit.USAGE) from error
+        except (TuningError, MeasureError) as error:
+            raise CommandError(str(error)) from error
+
+
+def _record_json(record: TuningRecord) -> dict[str, Any]:
+    return {
+        "workload": record.workload,
+        "target": record.target,
+        "hardware": record.hardware,
+        "state": record.state,
+        "reason": record.reason,
+        "seconds": record.seconds,
+        "gflops": record.gflops,
+        "samples": list(record.samples),
+        "trace": None if record.trace is None else record.trace.to_json(),
+        "trial_count": record.trial_count,
+        "failures": dict(record.failures),
+        "wall_seconds": record.wall_seconds,
+        "job": record.job,
+    }
+
+
+def _record_text(record: TuningRecord) -> str:
+    if record.trace is None or record.seconds is None:
+        return f"{record.state}: {record.reason}"
+    return (
+        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials\n{record.trace.script()}"
+    )
+
+
+def _job_text(job: JobView) -> str:
+    if job.best is None:
+        return state_line(job)
+    words = (
+        f"# {speed(job.best.seconds, job.best.gflops)} after {job.progress.done} trials, {state_line(job)}"
+    )
+    return f"{words}\n{script_of(json.dumps(job.best.trace))}"
+
+
+def script_of(trace: str) -> str:
+    """A stored trace as the Python that a person would write."""
+    from ...compiler.schedule import Trace
+
+    return Trace.from_json(json.loads(trace)).script()

@@ -1,0 +1,180 @@
+"""Records of the store as the API shows them."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from ..db.fleet_records import Worker
+from ..db.records import BestSchedule, Job, Token, Trial
+from ..db.store import Store
+from ..db.words import FAILURE_KINDS, UNMEASURED_OUTCOMES
+from .views import (
+    BestOfJob,
+    BudgetView,
+    JobView,
+    ProgressView,
+    ScheduleView,
+    SearchView,
+    TargetView,
+    TokenView,
+    TrialView,
+    WorkerView,
+    WorkloadView,
+)
+from .workloads import TargetSpec, Workload, WorkloadParser
+
+
+class Presenter:
+    """Makes views. Workloads and targets never change under their key, so that each is read once."""
+
+    def __init__(self, store: Store, parser: WorkloadParser) -> None:
+        self._store = store
+        self._parser = parser
+        self._workload = lru_cache(maxsize=256)(self._read_workload)
+        self._target = lru_cache(maxsize=256)(self._read_target)
+
+    def job(self, job: Job) -> JobView:
+        workload = self._workload(job.workload)
+        best = next(iter(self._store.top_trials(job.id, 1)), None)
+        return JobView(
+            id=job.id,
+            state=job.state,
+            reason=job.reason,
+            workload=workload,
+            target=self._target(job.target),
+            hardware=job.hardware,
+            budget=BudgetView(trials=job.trials, seconds=job.seconds),
+            seed=job.seed,
+            strategy=job.strategy,
+            worker_wait=job.worker_wait,
+            created_at=job.created_at,
+            finished_at=job.finished_at,
+            progress=self._progress(job, best, workload.flops),
+            best=None if best is None else _best_of_job(best, workload.flops),
+        )
+
+    def schedule(self, best: BestSchedule) -> ScheduleView:
+        return ScheduleView(
+            kind=best.kind,
+            reason=best.reason,
+            workload=best.workload,
+            target=best.target,
+            hardware=best.hardware,
+            trace=json.loads(best.trace),
+            seconds=best.seconds,
+            samples=list(best.samples),
+            error=best.error,
+            job=best.job,
+            trial=best.trial,
+            worker=best.worker,
+            measured_at=best.measured_at,
+            codegen=best.codegen_version,
+            search=SearchView(done=best.search.done, asked=best.search.asked, state=best.search.state),
+        )
+
+    def worker(self, worker: Worker, now: float) -> WorkerView:
+        return WorkerView(
+            id=worker.id,
+            name=worker.name,
+            state=worker.state,
+            reason=worker.reason,
+            hardware=worker.hardware,
+            facts=json.loads(self._store.hardware(worker.hardware).facts),
+            labels=json.loads(worker.labels),
+            versions=json.loads(worker.versions),
+            seen_seconds_ago=max(0.0, now - worker.seen_at),
+        )
+
+    def _progress(self, job: Job, best: Trial | None, flops: float | None) -> ProgressView:
+        counts = self._store.trial_counts(job.id)
+        elapsed = 0.0
+        if job.started_at is not None:
+            until = job.finished_at if job.finished_at is not None else self._store.now()
+            elapsed = max(0.0, until - job.started_at)
+        return ProgressView(
+            done=job.done,
+            asked=job.trials,
+            measured=counts["ok"] + counts["censored"],
+            failures={
+                kind: counts[kind]
+                for kind in FAILURE_KINDS
+                if counts[kind] and kind not in UNMEASURED_OUTCOMES  # a cancelled trial is no failed one
+            },
+            best_seconds=None if best is None else best.seconds,
+            best_gflops=None if best is None else _gflops(flops, best.seconds),
+            elapsed_seconds=elapsed,
+            eta_seconds=eta(job, elapsed),
+        )
+
+    def _read_workload(self, key: str) -> WorkloadView:
+        return workload_view(self.stored_workload(key))
+
+    def stored_workload(self, key: str) -> Workload:
+        row = self._store.workload(key)
+        return Workload(row.key, row.name, row.program, row.script, self._parser.flops(row.program))
+
+    def _read_target(self, key: str) -> TargetView:
+        return target_view(TargetSpec(key, self._store.target(key).description))
+
+
+def workload_view(workload: Workload) -> WorkloadView:
+    return WorkloadView(key=workload.key, name=workload.name, script=workload.script, flops=workload.flops)
+
+
+def target_view(target: TargetSpec) -> TargetView:
+    return TargetView(key=target.key, description=json.loads(target.description))
+
+
+def trial_view(trial: Trial) -> TrialView:
+    detail: dict[str, Any] = json.loads(trial.failure_detail)
+    return TrialView(
+        number=trial.number,
+        outcome=trial.outcome,
+        candidate=trial.candidate_key,
+        sketch=trial.sketch,
+        trace=json.loads(trial.trace),
+        seconds=trial.seconds,
+        samples=list(trial.samples),
+        error=trial.error,
+        message=trial.failure_message,
+        detail=detail or None,
+        worker=trial.worker,
+        attempt=trial.attempt,
+    )
+
+
+def token_view(token: Token) -> TokenView:
+    return TokenView(
+        id=token.id,
+        name=token.name,
+        scopes=list(token.scopes),
+        pool=token.pool,
+        created_at=token.created_at,
+        expires_at=token.expires_at,
+        revoked_at=token.revoked_at,
+    )
+
+
+def eta(job: Job, elapsed: float) -> float | None:
+    """Seconds until the budget is used up, at the pace so far; None before the first result and after the
+    end."""
+    if job.finished_at is not None or job.done == 0 or elapsed == 0.0:
+        return None
+    remaining = elapsed / job.done * max(0, job.trials - job.done)
+    return remaining if job.seconds is None else max(0.0, min(remaining, job.seconds - elapsed))
+
+
+def _best_of_job(trial: Trial, flops: float | None) -> BestOfJob:
+    assert trial.seconds is not None, "top_trials gives trials that were timed"
+    return BestOfJob(
+        trial=trial.number,
+        seconds=trial.seconds,
+        gflops=_gflops(flops, trial.seconds),
+        trace=json.loads(trial.trace),
+    )
+
+
+def _gflops(flops: float | None, seconds: float | None) -> float | None:
+    return None if flops is None or seconds is None else flops / seconds / 1e9

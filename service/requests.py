@@ -1,0 +1,75 @@
+"""What the API's bodies may say. Strict: no key beside these, no string for a number."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Strategy = Literal["evolutionary", "random"]
+Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+MAX_SECONDS = 30 * 86_400.0
+
+
+def _name_or_object(target: Any) -> Any:
+    if not isinstance(target, str | dict):
+        raise ValueError('must be a name such as "llvm" or an object such as {"kind": "llvm"}')
+    return target
+
+
+class Request(BaseModel):
+    """A body: keys that are not named here are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Budget(Request):
+    """When a search ends at the latest: after so many trials, or so many seconds."""
+
+    trials: int = Field(64, ge=1, description="candidates to measure")
+    seconds: float | None = Field(None, gt=0, le=MAX_SECONDS, description="wall time of the search")
+
+
+class JobRequest(Request):
+    """A tuning job: which program, for what, how long to search."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "workload": {"op": "matmul", "m": 64, "n": 64, "k": 64, "dtype": "float32"},
+                    "target": "llvm",
+                    "budget": {"trials": 64, "seconds": 600},
+                }
+            ]
+        }
+    )
+
+    workload: dict[str, Any] = Field(
+        description="an operator and its arguments (GET /v1/operators), or a program as canonical IR JSON"
+    )
+    target: Annotated[Any, AfterValidator(_name_or_object)] = Field(
+        "llvm", description="a target's name, or an object of its attributes"
+    )
+    budget: Budget = Budget(trials=64, seconds=None)
+    hardware: HardwareKey | None = Field(
+        None, description="hardware key to measure on; needed when workers of several kinds are attached"
+    )
+    seed: int = Field(0, ge=0, le=2**53 - 1, description="the same seed makes the same search")
+    strategy: Strategy = "evolutionary"
+    worker_wait: float | None = Field(
+        None, gt=0, le=MAX_SECONDS, description="seconds to wait for a worker before the job fails"
+    )
+    validate_only: bool = Field(False, description="check the request and create nothing")
+
+
+class TokenRequest(Request):
+    """A token to make."""
+
+    name: str = Field(min_length=1, max_length=100, description="whose it is, for people")
+    scopes: list[Scope] = Field(min_length=1, max_length=4)
+    pool: str | None = Field(None, min_length=1, max_length=100)
+    expires_seconds: float | None = Field(
+        None, gt=0, le=3650 * 86_400.0, description="life time; none: it does not expire"
+    )

@@ -1,0 +1,61 @@
+"""The history of a job as server-sent events: what was, and then what happens until the job ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
+
+from ...db.records import Job
+from ...db.words import FINAL_JOB_STATES
+from ..auth import CanReadJobs
+from ..context import Ctx
+from ..errors import InvalidRequest
+
+_LOOK_EVERY = 0.2
+_BATCH = 500
+
+router = APIRouter(prefix="/v1/jobs/{job_id}/events", tags=["jobs"])
+
+
+def _known_job(job_id: str, context: Ctx) -> Job:
+    return context.store.job(job_id)
+
+
+def _after(
+    last_event_id: Annotated[str | None, Header(description="the id of the last event that was seen")] = None,
+    after: Annotated[int, Query(ge=0, description="the same, for clients that cannot set the header")] = 0,
+) -> int:
+    if last_event_id is None:
+        return after
+    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < 16):
+        raise InvalidRequest.parameter(
+            "Last-Event-ID", f"Last-Event-ID must be the id of an event, got {last_event_id[:40]!r}"
+        )
+    return int(last_event_id)
+
+
+@router.get("", response_class=EventSourceResponse)
+async def stream_events(
+    _: CanReadJobs,  # first: who may not look is not told either whether the job is there
+    known: Annotated[Job, Depends(_known_job)],
+    after: Annotated[int, Depends(_after)],
+    context: Ctx,
+) -> AsyncIterator[ServerSentEvent]:
+    """Events with a number above Last-Event-ID. The stream ends after the job's last event."""
+    while not context.stopping.is_set():
+        # The job first: what it is then, its events say at least.
+        job = await run_in_threadpool(context.store.job, known.id)
+        events = await run_in_threadpool(context.store.events, known.id, after, _BATCH)
+        for event in events:
+            yield ServerSentEvent(id=str(event.seq), event=event.kind, raw_data=event.data)
+            after = event.seq
+        if len(events) == _BATCH:
+            continue
+        if job.state in FINAL_JOB_STATES:
+            return
+        await asyncio.sleep(_LOOK_EVERY)

@@ -1,0 +1,95 @@
+"""Jobs: submit, list, look at, wait for, cancel."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from starlette.concurrency import run_in_threadpool
+
+from ...db.records import Job
+from ...db.words import FINAL_JOB_STATES, JobState
+from .. import paging
+from ..auth import CanReadJobs, CanWriteJobs
+from ..context import Context, Ctx
+from ..durations import seconds_of
+from ..errors import InvalidRequest
+from ..requests import JobRequest
+from ..submission import Submission
+from ..views import JobsView, JobView, ValidationView
+from ..waiting import poll
+
+LONGEST_WAIT = 60.0
+_LOOK_EVERY = 0.1
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+@router.post("", status_code=202, responses={200: {"model": ValidationView, "description": "validate_only"}})
+def create_job(
+    body: JobRequest, response: Response, context: Ctx, _: CanWriteJobs
+) -> JobView | ValidationView:
+    """Create a tuning job. It runs in the background; its state is at `Location`."""
+    submission = Submission.of(body, context.parser, context.store, context.settings)
+    if body.validate_only:
+        response.status_code = 200
+        return submission.view()
+    job = submission.store(context.store, context.settings)
+    context.dispatcher.wake()
+    response.headers["Location"] = f"/v1/jobs/{job.id}"
+    return context.presenter.job(job)
+
+
+@router.get("")
+def list_jobs(
+    context: Ctx,
+    _: CanReadJobs,
+    state: JobState | None = None,
+    page_size: paging.PageSize = 50,
+    page_token: paging.PageToken = None,
+) -> JobsView:
+    """Jobs, the newest first."""
+    listing = f"jobs:{state or ''}"
+    page = context.store.jobs(state, paging.decode(listing, page_token), page_size)
+    return JobsView(
+        jobs=[context.presenter.job(job) for job in page.items],
+        next_page_token=paging.encode(listing, page.next),
+    )
+
+
+@router.get("/{job_id}")
+async def read_job(
+    job_id: str,
+    context: Ctx,
+    _: CanReadJobs,
+    wait: Annotated[
+        str | None, Query(description="such as 20s: answer when the job is finished, or then")
+    ] = None,
+) -> JobView:
+    """A job: state, reason, progress, budget, best so far."""
+    job = await _finished_or_late(context, job_id, 0.0 if wait is None else _wait_seconds(wait))
+    return await run_in_threadpool(context.presenter.job, job)
+
+
+@router.post("/{job_id}:cancel")
+def cancel_job(job_id: str, context: Ctx, _: CanWriteJobs) -> JobView:
+    """End a job and keep what it found. A finished job stays as it is."""
+    job = context.store.cancel_job(job_id)
+    context.dispatcher.wake()
+    return context.presenter.job(job)
+
+
+def _wait_seconds(wait: str) -> float:
+    try:
+        return min(LONGEST_WAIT, seconds_of(wait))
+    except ValueError as error:
+        raise InvalidRequest.parameter("wait", f"wait {error}") from error
+
+
+async def _finished_or_late(context: Context, job_id: str, seconds: float) -> Job:
+    async def look() -> Job | None:
+        job = await run_in_threadpool(context.store.job, job_id)
+        return job if job.state in FINAL_JOB_STATES else None
+
+    job = await poll(context, look, seconds, _LOOK_EVERY)
+    return job if job is not None else await run_in_threadpool(context.store.job, job_id)

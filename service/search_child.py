@@ -1,0 +1,35 @@
+"""The child process that searches for one job: `python -m tilewright.service.search_child --db … --job …
+--epoch …`.
+
+It ends with 0 when the job has ended or is no longer its to search, and dies with its parent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+
+from .parent_death import die_with
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tilewright.service.search_child", description=__doc__)
+    parser.add_argument("--db", required=True, help="URL of the database")
+    parser.add_argument("--job", required=True)
+    parser.add_argument("--epoch", required=True, type=int, help="the search_epoch of this search's writes")
+    parser.add_argument("--parent", type=int, help="id of the process to end with")
+    said = parser.parse_args(arguments)
+    if said.parent is not None:
+        die_with(said.parent)
+    # After the line above: loading the search takes a second, in which the parent may die.
+    from ..db import Conflict, open_store
+    from ..tuner.run import run_search
+
+    with open_store(said.db, create=False) as store, contextlib.suppress(Conflict):
+        run_search(store.job(said.job), store, said.epoch)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""From a request to a job: read the workload and the target, choose the hardware, store."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ..db.records import Job, NewJob
+from ..db.store import Store
+from .errors import InvalidRequest, InvalidTarget, InvalidWorkload
+from .hardware_choice import choose, waits_for
+from .presenter import target_view, workload_view
+from .requests import JobRequest
+from .settings import Settings
+from .views import BudgetView, ValidationView
+from .workloads import SpecError, TargetSpec, Workload, WorkloadParser
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A request that was found right: what the job will be."""
+
+    request: JobRequest
+    workload: Workload
+    target: TargetSpec
+    hardware: str | None
+
+    @classmethod
+    def of(cls, request: JobRequest, parser: WorkloadParser, store: Store, settings: Settings) -> Submission:
+        """Raises InvalidRequest and its kinds, with a pointer to what is wrong."""
+        if request.budget.trials > settings.max_trials:
+            raise InvalidRequest.at(
+                "/budget/trials",
+                f"should be less than or equal to {settings.max_trials}, got {request.budget.trials}",
+            )
+        try:
+            workload = parser.workload(request.workload)
+        except SpecError as error:
+            raise InvalidWorkload.at(f"/workload{error.pointer}", error.message) from error
+        hardware = choose(request.hardware, store.workers())
+        try:
+            target = parser.target(request.target, facts_of(hardware, store))
+        except SpecError as error:
+            raise InvalidTarget.at(f"/target{error.pointer}", error.message) from error
+        return cls(request, workload, target, hardware)
+
+    def view(self) -> ValidationView:
+        budget = self.request.budget
+        return ValidationView(
+            valid=True,
+            workload=workload_view(self.workload),
+            target=target_view(self.target),
+            hardware=self.hardware,
+            budget=BudgetView(trials=budget.trials, seconds=budget.seconds),
+        )
+
+    def store(self, store: Store, settings: Settings) -> Job:
+        """Create the job; without a worker for it, it is `waiting` from the start and says for what."""
+        request = self.request
+        store.put_workload(self.workload.key, self.workload.name, self.workload.program, self.workload.script)
+        store.put_target(self.target.key, self.target.description)
+        if self.hardware is not None and facts_of(self.hardware, store) is None:
+            store.put_hardware(self.hardware, "{}")
+        job = store.create_job(
+            NewJob(
+                workload=self.workload.key,
+                target=self.target.key,
+                hardware=self.hardware,
+                trials=request.budget.trials,
+                seconds=request.budget.seconds,
+                seed=request.seed,
+                strategy=request.strategy,
+                worker_wait=request.worker_wait or settings.worker_wait,
+                origin="http",
+                spec=json.dumps(request.model_dump(), separators=(",", ":")),
+            )
+        )
+        reason = waits_for(job.hardware, store.workers())
+        return job if reason is None else store.set_waiting(job.id, reason)
+
+
+def facts_of(hardware: str | None, store: Store) -> dict[str, Any] | None:
+    """What a machine of this kind reported of itself, or None while none has."""
+    reported = next((h.facts for h in store.hardwares() if h.key == hardware), "{}")
+    return json.loads(reported) or None

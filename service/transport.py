@@ -1,0 +1,203 @@
+"""How the client speaks HTTP: a handshake that knows a tilewright server, safe retries, problems as
+exceptions."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
+
+from ..measure.messages import NotATilewright, SourceUnreachable
+from .settings import is_loopback
+
+_ATTEMPTS = 4
+_FIRST_PAUSE = 0.1
+HANDSHAKE_SECONDS = 4.0
+
+
+class ApiError(Exception):
+    """The server refused a request. `code` is the stable word of its problem document."""
+
+    def __init__(self, status: int, code: str, detail: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(status, code, detail, problem)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+class InsecureToken(Exception):
+    """A token would travel in the clear to another machine."""
+
+
+class Transport:
+    """One server: where it is, with what token. Safe to use from several threads, and under a running event
+    loop.
+
+    Raises SourceUnreachable (a ConnectionError) when nothing answers, NotATilewright when something else
+    does, and ApiError for a problem document.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        *,
+        insecure_http: bool,
+        timeout: float,
+        handler: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url = url.rstrip("/")
+        parts = _split(self.url)
+        loopback = is_loopback(parts.hostname or "")
+        if token and parts.scheme == "http" and not loopback and not insecure_http:
+            raise InsecureToken(
+                f"refusing to send the token over http to {parts.hostname}: anyone on the way can read it; "
+                "use https, or allow it with --insecure-http (insecure_http=True)"
+            )
+        self.timeout = timeout
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # A proxy of the environment is for other machines: this one is reached directly.
+        self._http = httpx.Client(transport=handler, timeout=timeout, trust_env=not loopback)
+        self._known = False
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        idempotent: bool | None = None,
+        timeout: float | None = None,
+        retry: bool = True,
+    ) -> httpx.Response:
+        """The answer, a 2xx or 304. Retries when the request cannot have had an effect, or may have it twice
+        (`idempotent`, by default whether it is a GET)."""
+        limit = self.timeout if timeout is None else timeout
+        self.handshake(min(limit, HANDSHAKE_SECONDS))
+        again = method == "GET" if idempotent is None else idempotent
+        pause = _FIRST_PAUSE
+        for attempt in range(1, _ATTEMPTS + 1):
+            last = attempt == _ATTEMPTS or not retry
+            try:
+                response = self._http.request(
+                    method,
+                    self.url + path,
+                    json=json,
+                    params=_given(params),
+                    headers={**self._headers, **(headers or {})},
+                    timeout=limit,
+                )
+            except httpx.ConnectError as error:
+                if last:
+                    raise self._unreachable(error) from error
+            except httpx.HTTPError as error:
+                if last or not again:
+                    raise self._unreachable(error) from error
+            else:
+                if response.status_code not in (502, 503, 504) or last or not again:
+                    return self.checked(response)
+            time.sleep(pause)
+            pause *= 3
+        raise AssertionError("the last attempt returns or raises")
+
+    def stream(
+        self, path: str, *, params: Mapping[str, Any], headers: Mapping[str, str], read_timeout: float
+    ) -> Any:
+        """A context manager of the streamed answer of a GET."""
+        self.handshake(min(self.timeout, HANDSHAKE_SECONDS))
+        return self._http.stream(
+            "GET",
+            self.url + path,
+            params=_given(params),
+            headers={**self._headers, **headers},
+            timeout=httpx.Timeout(self.timeout, read=read_timeout),
+        )
+
+    def handshake(self, timeout: float = HANDSHAKE_SECONDS) -> None:
+        """Make sure, once, that a tilewright server answers, before the token is sent to it."""
+        with self._lock:
+            if self._known:
+                return
+            try:
+                response = self._http.get(f"{self.url}/version", timeout=timeout)
+            except httpx.ConnectError as error:
+                raise self._unreachable(error) from error
+            except httpx.TimeoutException as error:
+                raise SourceUnreachable(
+                    f"{self.url} gave no answer to an HTTP request within {timeout:g} s; "
+                    "is it the address of a tilewright server?"
+                ) from error
+            except httpx.HTTPError as error:
+                raise NotATilewright(f"something that does not speak HTTP ({error})", self.url) from error
+            self._recognise(response)
+            self._known = True
+
+    def _recognise(self, response: httpx.Response) -> None:
+        try:
+            said = response.json()
+        except ValueError:
+            said = None
+        if response.status_code == 200 and isinstance(said, dict) and said.get("service") == "tilewright":
+            return
+        if response.status_code in (502, 503, 504):
+            raise SourceUnreachable(f"{self.url} answered {response.status_code}: its server is not up")
+        name = response.headers.get("server")
+        kind = response.headers.get("content-type", "no content type").split(";")[0]
+        found = (
+            f"an HTTP server{f' ({name})' if name else ''} that answers {response.status_code} with {kind}"
+        )
+        raise NotATilewright(f"{found} at /version", self.url)
+
+    def checked(self, response: httpx.Response) -> httpx.Response:
+        """`response` when it is a success; otherwise the exception that its problem document names."""
+        if response.is_success or response.status_code == 304:
+            return response
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict) or "code" not in problem:
+            raise NotATilewright(
+                f"an answer {response.status_code} to {response.request.url.path} without a problem document",
+                self.url,
+            )
+        raise ApiError(response.status_code, str(problem["code"]), str(problem.get("detail", "")), problem)
+
+    def _unreachable(self, error: httpx.HTTPError) -> SourceUnreachable:
+        what = "nothing answers" if isinstance(error, httpx.ConnectError) else "the connection broke"
+        return SourceUnreachable(f"{what} at {self.url}: {error or type(error).__name__}")
+
+
+def _split(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(f"{url!r} is no server's URL; expected one such as http://127.0.0.1:8470")
+    return parts
+
+
+def _given(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {k: v for k, v in (params or {}).items() if v is not None}

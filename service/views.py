@@ -1,0 +1,234 @@
+"""What the API answers, as models: the server fills them, the client reads them back.
+
+A reader ignores keys it does not know, so that a newer server can say more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class View(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class VersionView(View):
+    """What this server is. `service` is the word by which a client knows that it talks to tilewright."""
+
+    service: str
+    version: str
+    protocol: int
+    codegen: str
+
+
+class HealthView(View):
+    status: str
+
+
+class FaultView(View):
+    """One wrong place: a JSON pointer into the body, or the name of a parameter or header."""
+
+    pointer: str | None = None
+    parameter: str | None = None
+    detail: str
+
+
+class ProblemView(View):
+    """An error (RFC 9457, application/problem+json). `code` is stable; `detail` is for people."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    trace_id: str
+    errors: list[FaultView] = Field(default_factory=list)
+
+
+class WorkloadView(View):
+    """A program: its key, its printed form, and the floating-point operations of one call where counted."""
+
+    key: str
+    name: str
+    script: str
+    flops: float | None = None
+
+
+class TargetView(View):
+    key: str
+    description: dict[str, Any]
+
+
+class BudgetView(View):
+    trials: int
+    seconds: float | None = None
+
+
+class ProgressView(View):
+    """How far a search is. `done` of `asked` trials have an outcome; `eta_seconds` is an estimate, if any."""
+
+    done: int = 0
+    asked: int = 0
+    measured: int = 0
+    failures: dict[str, int] = Field(default_factory=dict)
+    best_seconds: float | None = None
+    best_gflops: float | None = None
+    elapsed_seconds: float = 0.0
+    eta_seconds: float | None = None
+
+
+class BestOfJob(View):
+    """The fastest checked trial of a job so far."""
+
+    trial: int
+    seconds: float
+    gflops: float | None = None
+    trace: dict[str, Any]
+
+
+class JobView(View):
+    id: str
+    state: str
+    reason: str = ""
+    workload: WorkloadView
+    target: TargetView
+    hardware: str | None = None
+    budget: BudgetView
+    seed: int
+    strategy: str
+    worker_wait: float
+    created_at: float
+    finished_at: float | None = None
+    progress: ProgressView
+    best: BestOfJob | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.state in FINISHED
+
+
+class JobsView(View):
+    jobs: list[JobView]
+    next_page_token: str | None = None
+
+
+class ValidationView(View):
+    """What a job would be, of a request with `validate_only`."""
+
+    valid: bool
+    workload: WorkloadView
+    target: TargetView
+    hardware: str | None
+    budget: BudgetView
+
+
+class TrialView(View):
+    """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind."""
+
+    number: int
+    outcome: str
+    candidate: str
+    sketch: str
+    trace: dict[str, Any]
+    seconds: float | None = None
+    samples: list[float] = Field(default_factory=list)
+    error: float | None = None
+    message: str = ""
+    detail: dict[str, Any] | None = None
+    worker: str | None = None
+    attempt: int = 0
+
+
+class TrialsView(View):
+    trials: list[TrialView]
+    next_page_token: str | None = None
+
+
+class EventView(View):
+    """One entry of a job's history; `seq` grows, and is the id of the server-sent event."""
+
+    seq: int
+    kind: str
+    data: dict[str, Any]
+
+
+class SearchView(View):
+    """How complete the search behind a schedule is."""
+
+    done: int
+    asked: int
+    state: str
+
+
+class ScheduleView(View):
+    """The best-known schedule, and how it was found."""
+
+    kind: str
+    reason: str
+    workload: str
+    target: str
+    hardware: str
+    trace: dict[str, Any]
+    seconds: float
+    samples: list[float]
+    error: float | None = None
+    job: str
+    trial: str
+    worker: str | None = None
+    measured_at: float
+    codegen: str
+    search: SearchView
+
+
+class WorkerView(View):
+    id: str
+    name: str
+    state: str
+    reason: str = ""
+    hardware: str
+    facts: dict[str, Any]
+    labels: dict[str, str]
+    versions: dict[str, str]
+    seen_seconds_ago: float | None = None
+
+
+class WorkersView(View):
+    workers: list[WorkerView]
+
+
+class OperatorView(View):
+    name: str
+    doc: str = ""
+    schema_: dict[str, Any] = Field(alias="schema")
+
+
+class OperatorsView(View):
+    operators: list[OperatorView]
+
+
+class TokenView(View):
+    """A token without its value."""
+
+    id: str
+    name: str
+    scopes: list[str]
+    pool: str | None = None
+    created_at: float
+    expires_at: float | None = None
+    revoked_at: float | None = None
+
+
+class NewTokenView(View):
+    """A new token: the only time that its value is shown."""
+
+    token: TokenView
+    value: str
+
+
+class TokensView(View):
+    tokens: list[TokenView]
+
+
+FINISHED = ("completed", "exhausted", "cancelled", "failed")

@@ -1,0 +1,68 @@
+"""The composition root: the real compiler behind the service's seams, the store, the supervisor, the
+application."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import rfc8785
+
+from ..compiler import CODEGEN_VERSION, ir, topi
+from ..compiler.target import Hardware, Target, TargetError
+from .workloads import SpecError, TargetSpec, Workload
+
+
+class CompilerParser:
+    """WorkloadParser by the compiler."""
+
+    def workload(self, spec: Mapping[str, Any]) -> Workload:
+        func = self._read(spec)
+        return Workload(
+            key=ir.workload_key(func),
+            name=func.name,
+            program=rfc8785.dumps(ir.to_json(func)).decode(),
+            script=ir.script(func),
+            flops=float(ir.flop_count(func)) or None,
+        )
+
+    def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
+        try:
+            target = Target.parse(spec, None if facts is None else Hardware.of(facts))
+        except TargetError as error:
+            raise SpecError(str(error)) from error
+        return TargetSpec(target.key, rfc8785.dumps(target.to_json()).decode())
+
+    def hardware_key(self, facts: Mapping[str, Any]) -> str:
+        try:
+            return Hardware.of(facts).key
+        except rfc8785.CanonicalizationError as error:
+            raise SpecError(f"facts must be plain JSON values: {error}") from error
+
+    def flops(self, program: str) -> float | None:
+        return float(ir.flop_count(ir.from_json(json.loads(program)))) or None
+
+    @lru_cache(maxsize=1)  # noqa: B019 - one parser lives as long as its server
+    def operators(self) -> Mapping[str, Mapping[str, Any]]:
+        return topi.schemas()
+
+    def codegen_version(self) -> str:
+        return CODEGEN_VERSION
+
+    def _read(self, spec: Mapping[str, Any]) -> ir.PrimFunc:
+        """A program, verified wherever it came from: what a worker runs in the end is native code."""
+        try:
+            if "op" in spec:
+                return topi.create(dict(spec))
+            if "tilewright" in spec:
+                return ir.from_json(dict(spec))
+        except (topi.OperatorError, ir.VerifyError) as error:
+            raise SpecError(error.message, error.pointer) from error
+        raise SpecError(
+            "a workload is an operator, such as "
+            '{"op": "matmul", "m": 64, "n": 64, "k": 64, "dtype": "float32"}, '
+            "or a program as canonical IR JSON, which has a key 'tilewright'; got an object with "
+            f"{'the keys ' + ', '.join(sorted(spec)[:8]) if spec else 'no keys'}"
+        )

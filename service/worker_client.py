@@ -1,0 +1,99 @@
+"""Where a worker's work comes from over HTTP: measure's JobSource, spoken to a tilewright server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from ..measure.messages import (
+    PROTOCOL,
+    Lease,
+    LeaseLost,
+    LeaseUpdate,
+    MeasureResult,
+    MessageError,
+    NotATilewright,
+    Registration,
+    SourceError,
+    SourceRefused,
+    SourceUnreachable,
+    Superseded,
+    Unauthorized,
+    VersionRefused,
+    WorkerHello,
+)
+from .transport import ApiError, Transport
+
+M = TypeVar("M", Registration, Lease, LeaseUpdate)
+
+_BY_CODE: dict[str, type[SourceError]] = {
+    "token-needed": Unauthorized,
+    "token-wrong": Unauthorized,
+    "scope-missing": Unauthorized,
+    "superseded": Superseded,
+    "lease-lost": LeaseLost,
+    "conflict": LeaseLost,
+    "protocol-refused": VersionRefused,
+}
+
+
+class WorkerClient:
+    """A JobSource. `register` comes first: the calls after it carry the worker's id and session."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._identity: dict[str, Any] = {}
+
+    def register(self, hello: WorkerHello) -> Registration:
+        answer = self._post("/v1/workers", hello.to_json())
+        registration = self._read(Registration, answer)
+        self._identity = {
+            "protocol": PROTOCOL,
+            "worker": registration.worker,
+            "session": hello.session,
+        }
+        return registration
+
+    def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
+        body = {**self._identity, "max_items": max_items, "wait_seconds": wait_seconds}
+        answer = self._post("/v1/leases", body, timeout=self._transport.timeout + wait_seconds)
+        return None if answer is None else self._read(Lease, answer)
+
+    def start(self, lease: str, item: str, attempt: int) -> None:
+        self._call(lease, "start", {"item": item, "attempt": attempt})
+
+    def renew(self, lease: str) -> LeaseUpdate:
+        return self._read(LeaseUpdate, self._call(lease, "renew", {}))
+
+    def settle(self, lease: str, results: Sequence[MeasureResult]) -> LeaseUpdate:
+        said = {"results": [result.to_json() for result in results]}
+        return self._read(LeaseUpdate, self._call(lease, "settle", said))
+
+    def release(self, lease: str) -> None:
+        self._call(lease, "release", {})
+
+    def _call(self, lease: str, verb: str, said: dict[str, Any]) -> Any:
+        return self._post(f"/v1/leases/{lease}:{verb}", {**self._identity, **said})
+
+    def _post(self, path: str, body: dict[str, Any], *, timeout: float | None = None) -> Any:
+        """The answer's JSON, None for an empty one. Raises a SourceError."""
+        try:
+            # The worker has its own patience with a server that is out of reach.
+            answer = self._transport.request("POST", path, json=body, timeout=timeout, retry=False)
+        except ApiError as error:
+            raise _as_source_error(error) from error
+        return None if answer.status_code == 204 else answer.json()
+
+    def _read(self, kind: type[M], answer: Any) -> M:
+        try:
+            return kind.from_json(answer)
+        except MessageError as error:
+            raise NotATilewright(
+                f"an answer that is no {kind.__name__} ({error})", self._transport.url
+            ) from error
+
+
+def _as_source_error(error: ApiError) -> SourceError:
+    if error.status >= 500:
+        return SourceUnreachable(f"the server cannot serve now: {error}")
+    return _BY_CODE.get(error.code, SourceRefused)(str(error))

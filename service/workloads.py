@@ -1,0 +1,63 @@
+"""The seam to the compiler: what the service asks of it, in keys and texts. `wiring` hands in the real
+one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A program that was read, verified and printed. `program` is its canonical JSON text."""
+
+    key: str
+    name: str
+    program: str
+    script: str
+    flops: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpec:
+    """A target with its defaults filled in. `description` is its canonical JSON text."""
+
+    key: str
+    description: str
+
+
+class SpecError(Exception):
+    """A workload or target that the compiler refuses; `pointer` (RFC 6901) is relative to what was handed
+    in."""
+
+    def __init__(self, message: str, pointer: str = "") -> None:
+        super().__init__(message, pointer)
+        self.message = message
+        self.pointer = pointer
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class WorkloadParser(Protocol):
+    """Reads what users send. Every method is a pure function and safe to call from several threads."""
+
+    def workload(self, spec: Mapping[str, Any]) -> Workload:
+        """The program of `{"op": …}` or of canonical IR JSON. Raises SpecError."""
+
+    def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
+        """The target of a name or an object. What it leaves to the host is taken from the hardware that
+        `facts` describe, without them from this machine. Raises SpecError."""
+
+    def hardware_key(self, facts: Mapping[str, Any]) -> str:
+        """The hardware key that these facts amount to. Raises SpecError."""
+
+    def flops(self, program: str) -> float | None:
+        """Floating-point operations of one call of a stored program; None where they cannot be counted."""
+
+    def operators(self) -> Mapping[str, Mapping[str, Any]]:
+        """The JSON Schema of each operator of the library, by its name."""
+
+    def codegen_version(self) -> str:
+        """The version of the code generator, part of a candidate's identity."""

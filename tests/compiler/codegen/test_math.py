@@ -1,0 +1,226 @@
+"""Elementary functions emitted as polynomials, in units of the last place of the exact result."""
+
+import ctypes
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilewright.compiler.codegen.llvm.jit import LoadedObject, compile_ir, missing_features
+from tilewright.compiler.codegen.llvm.math import MAX_ULP, MathEmitter
+from tilewright.compiler.target import Target
+
+Array = np.ndarray[Any, Any]
+
+FUNCTIONS = tuple(MAX_ULP)
+NUMPY: dict[str, Any] = {"float": np.float32, "double": np.float64}
+WANTED = ("llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64")
+TARGETS = tuple(target for target in WANTED if not missing_features(Target.parse(target)))
+"""With and without fused multiply-add, where this machine is an x86; the machine itself everywhere."""
+
+EDGES = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1.0,
+    -1.0,
+    0.55,
+    -0.55,
+    88.7,
+    88.8,
+    -87.4,
+    -103.9,
+    -104.1,
+    9.1,
+    4.0,
+]
+
+EXACT: dict[str, Callable[[Array], Array]] = {
+    "exp": np.exp,
+    "log": np.log,
+    "erf": np.vectorize(math.erf, otypes=[float]),
+    "tanh": np.tanh,
+    "sigmoid": lambda x: np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x))),
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+}
+LONG_DOUBLE_IS_LONGER = np.finfo(np.longdouble).nmant > 60
+
+
+def text_of(function: str, element: str, lanes: int | None, has_fma: bool) -> str:
+    """A kernel ``map(in, out, n)`` that applies the function to n elements, a multiple of the lanes."""
+    lines: list[str] = []
+
+    def put(instruction: str) -> str:
+        lines.append(f"  %v{len(lines)} = {instruction}")
+        return f"%v{len(lines) - 1}"
+
+    emitter = MathEmitter(put, element, lanes, has_fma=has_fma)
+    result = getattr(emitter, function)("%x")
+    vector = element if lanes is None else f"<{lanes} x {element}>"
+    return "\n".join(
+        [
+            *sorted(emitter.declarations),
+            "define void @map(ptr %in, ptr %out, i64 %n) {",
+            "entry:",
+            "  br label %loop",
+            "loop:",
+            "  %i = phi i64 [0, %entry], [%next, %loop]",
+            f"  %p = getelementptr {element}, ptr %in, i64 %i",
+            f"  %q = getelementptr {element}, ptr %out, i64 %i",
+            f"  %x = load {vector}, ptr %p, align 4",
+            *lines,
+            f"  store {vector} {result}, ptr %q, align 4",
+            f"  %next = add i64 %i, {lanes or 1}",
+            "  %more = icmp ult i64 %next, %n",
+            "  br i1 %more, label %loop, label %exit",
+            "exit:",
+            "  ret void",
+            "}",
+        ]
+    )
+
+
+def loaded(function: str, element: str, lanes: int | None, target: str = "llvm") -> LoadedObject:
+    parsed = Target.parse(target)
+    return compile_ir(text_of(function, element, lanes, parsed.has_fma), parsed, ["map"])
+
+
+def computed(kernel: LoadedObject, x: Array) -> Array:
+    """The function of each element; their number is a multiple of every number of lanes used here."""
+    assert len(x) % 16 == 0
+    out = np.empty_like(x)
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    prototype(kernel.address("map"))(x.ctypes.data, out.ctypes.data, len(x))
+    return out
+
+
+def exact(function: str, x: Array) -> Array:
+    """The function in a wider format: double for float, long double for double where there is one."""
+    longer = x.dtype == np.float64 and function != "erf"
+    with np.errstate(all="ignore"):
+        return EXACT[function](x.astype(np.longdouble if longer else np.float64))
+
+
+def worst_ulp(got: Array, expected: Array) -> float:
+    """The largest distance in units of the last place; inf where only one of the two is NaN or infinite."""
+    with np.errstate(all="ignore"):
+        rounded = expected.astype(got.dtype)
+        unit = np.spacing(np.minimum(np.abs(rounded), np.finfo(got.dtype).max)).astype(expected.dtype)
+        distance = np.abs(got.astype(expected.dtype) - expected) / unit
+    plain = np.isfinite(got) & np.isfinite(rounded)
+    same = (got == rounded) | (np.isnan(got) & np.isnan(rounded))
+    return float(np.max(np.where(plain, distance, np.where(same, 0.0, np.inf))))
+
+
+def samples(dtype: Any, count: int = 160_000) -> Array:
+    """Every sign and exponent evenly, the ranges where functions bend closely, and the edges."""
+    rng = np.random.default_rng(20)
+    bits = np.dtype(dtype).itemsize * 8
+    whole = rng.integers(0, 2**bits, count, dtype=f"u{bits // 8}").view(dtype)
+    ranges = ((-760.0, 720.0), (-110.0, 90.0), (-20.0, 20.0), (-6.0, 6.0), (-1.1, 1.1), (0.98, 1.02))
+    near = [rng.uniform(low, high, count // 4) for low, high in ranges]
+    all_of = np.concatenate(
+        [whole.astype(dtype), *(part.astype(dtype) for part in near), np.array(EDGES, dtype)]
+    )
+    return np.concatenate([all_of, np.ones(-len(all_of) % 16, dtype)])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_floats_are_within_the_stated_ulp(function: str, target: str) -> None:
+    lanes = Target.parse(target).lanes(32)
+    x = samples(np.float32)
+    error = worst_ulp(computed(loaded(function, "float", lanes, target), x), exact(function, x))
+    assert error <= MAX_ULP[function]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_doubles_are_within_the_stated_ulp(function: str, target: str) -> None:
+    lanes = Target.parse(target).lanes(64)
+    x = samples(np.float64)
+    error = worst_ulp(computed(loaded(function, "double", lanes, target), x), exact(function, x))
+    # Where the reference is a double itself, it may be wrong by one unit.
+    reference_error = 0.0 if LONG_DOUBLE_IS_LONGER and function != "erf" else 1.0
+    assert error <= MAX_ULP[function] + reference_error
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_exponent_of_a_float_is_within_the_stated_ulp(function: str) -> None:
+    steps = np.arange(0, 2**32, 16_411, dtype=np.uint64).astype(np.uint32)
+    x = np.concatenate([steps, steps[: -len(steps) % 16]]).view(np.float32)
+    error = worst_ulp(computed(loaded(function, "float", 16), x), exact(function, x))
+    assert error <= MAX_ULP[function]
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_number_of_lanes_gives_the_same_bits_as_a_scalar(function: str, element: str) -> None:
+    x = samples(NUMPY[element], 1600)
+    scalar = computed(loaded(function, element, None), x)
+    for lanes in (1, 2, 8, 16):
+        np.testing.assert_array_equal(computed(loaded(function, element, lanes), x), scalar)
+
+
+@pytest.mark.parametrize(
+    ("function", "values"),
+    [
+        ("exp", [1.0, 1.0, np.inf, 0.0, np.nan]),
+        ("log", [-np.inf, -np.inf, np.inf, np.nan, np.nan]),
+        ("erf", [0.0, -0.0, 1.0, -1.0, np.nan]),
+        ("tanh", [0.0, -0.0, 1.0, -1.0, np.nan]),
+        ("sigmoid", [0.5, 0.5, 1.0, 0.0, np.nan]),
+        ("sqrt", [0.0, -0.0, np.inf, np.nan, np.nan]),
+        ("rsqrt", [np.inf, -np.inf, 0.0, np.nan, np.nan]),
+    ],
+)
+@pytest.mark.parametrize("element", ["float", "double"])
+def test_zeros_infinities_and_nan_have_the_values_of_ieee(
+    function: str, values: list[float], element: str
+) -> None:
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan] + [1.0] * 11, NUMPY[element])
+    got = computed(loaded(function, element, 16), x)[:5]
+    np.testing.assert_array_equal(got, np.array(values, NUMPY[element]))
+    np.testing.assert_array_equal(
+        np.signbit(got[:4]), np.signbit(values[:4]) | np.isnan(got[:4]) & np.signbit(got[:4])
+    )
+
+
+@pytest.mark.parametrize("element", ["float", "double"])
+@pytest.mark.parametrize("function", ["erf", "tanh"])
+def test_odd_functions_are_odd_to_the_bit(function: str, element: str) -> None:
+    x = samples(NUMPY[element], 1600)
+    kernel = loaded(function, element, 8)
+    np.testing.assert_array_equal(computed(kernel, -x), -computed(kernel, x))
+
+
+@pytest.mark.parametrize(("element", "low"), [("float", -103.9), ("double", -745.1)])
+def test_exp_reaches_the_smallest_denormal(element: str, low: float) -> None:
+    x = np.full(16, low, NUMPY[element])
+    assert computed(loaded("exp", element, 8), x)[0] == np.finfo(NUMPY[element]).smallest_subnormal
+
+
+def test_no_function_calls_a_library() -> None:
+    calls = {
+        (function, element, word)
+        for function in FUNCTIONS
+        for element in ("float", "double")
+        for word in loaded(function, element, 8).assembly().split()
+        if word.startswith(("call", "jmp"))
+    }
+    assert calls == set()
+
+
+def test_without_fused_multiply_add_none_is_declared() -> None:
+    with_fma, without = (text_of("exp", "float", 8, has_fma) for has_fma in (True, False))
+    assert ("@llvm.fma." in with_fma, "@llvm.fma." in without) == (True, False)
+
+
+def test_an_element_without_functions_is_refused_naming_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"^no elementary functions of half; known: float, double$"):
+        MathEmitter(str, "half", 8, has_fma=True)

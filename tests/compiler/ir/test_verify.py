@@ -1,0 +1,102 @@
+"""What may not be run, by the whole text of the refusal."""
+
+from dataclasses import replace
+
+import pytest
+
+from tilewright.compiler import te
+from tilewright.compiler.arith import poly
+from tilewright.compiler.ir import Buffer, Const, Load, VerifyError, verify
+
+
+def refusal(func):
+    with pytest.raises(VerifyError) as e:
+        verify(func)
+    return str(e.value)
+
+
+def block_of(func):
+    ((_, block),) = func.blocks()
+    return block
+
+
+def change(func, **fields):
+    """The program of one block with that block changed."""
+    block = block_of(func)
+    return func.rewrite(lambda s: replace(s, **fields) if s is block else s)
+
+
+def test_two_buffers_of_one_name(row_sums):
+    a, s = row_sums.params
+    assert refusal(replace(row_sums, allocs=(Buffer("A", a.shape, a.dtype),))) == "two buffers are named 'A'"
+    assert s.name == "S"
+
+
+def test_two_blocks_of_one_name(row_sums):
+    assert refusal(replace(row_sums, body=row_sums.body * 2)) == "two blocks are named 'S'"
+
+
+def test_a_program_without_an_output(row_sums):
+    a, s = row_sums.params
+    assert refusal(replace(row_sums, params=(a,), allocs=(s,))) == (
+        "no block writes a parameter: the program has no output"
+    )
+
+
+def test_a_buffer_that_is_not_declared(row_sums):
+    assert refusal(replace(row_sums, params=row_sums.params[1:])) == (
+        "block 'S' uses a buffer that is neither a parameter nor allocated"
+    )
+
+
+def test_a_block_outside_of_its_loops(row_sums):
+    block = block_of(row_sums)
+    assert refusal(replace(row_sums, body=(block,))) == "block 'S' binds to 'i', which is no loop around it"
+
+
+def test_a_variable_of_another_block(row_sums):
+    block = block_of(row_sums)
+    stray = block.binds[0]
+    assert refusal(change(row_sums, indices=(stray,))) == (
+        "block 'S' reads 'S', which it writes, at another place than the one it writes"
+    )
+
+
+def test_a_buffer_that_is_read_before_it_is_written(row_sums):
+    a, s = row_sums.params
+    t = Buffer("T", a.shape, a.dtype)
+    block = block_of(row_sums)
+    load = Load(t, tuple(map(poly, block.iters)))
+    moved = change(row_sums, value=replace(block.value, b=load))
+    assert refusal(replace(moved, allocs=(t,))) == "block 'S' reads 'T' before any block wrote it"
+    assert s in moved.params
+
+
+def test_a_reduction_without_an_init_needs_its_accumulator_written_before(row_sums):
+    assert refusal(change(row_sums, init=None)) == "block 'S' reads 'S' before any block wrote it"
+
+
+def test_a_value_of_another_dtype_than_the_buffer():
+    a = te.placeholder((4,), "float32", name="A")
+    func = te.create_prim_func([a, te.compute((4,), lambda i: a[i], name="B")])
+    other = Const(1, te.const(1, "int8").dtype)
+    assert refusal(change(func, value=other)) == "block 'B': the value is int8, but 'B' is float32"
+
+
+def test_a_write_at_a_reduce_variable(row_sums):
+    block = block_of(row_sums)
+    i = poly(block.iters[1])
+    s = block.buffer
+    value = replace(block.value, a=Load(s, (i,)))
+    assert refusal(change(row_sums, indices=(i,), value=value)) == "block 'S' writes 'S' at the reduce variable 'k'"
+
+
+def test_a_guard_that_is_too_weak():
+    a = te.placeholder((4,), "float32", name="A")
+    func = te.create_prim_func(
+        [a, te.compute((9,), lambda i: te.if_then_else(te.all(i >= 2, i < 6), a[i - 2], 0.0), name="B")]
+    )
+    verify(func)
+    value = block_of(func).value
+    weak = replace(value, a=Load(a.buffer, (value.a.indices[0] - 1,)))
+    assert refusal(change(func, value=weak)) == "block 'B' reads 'A' at i - 3 in dimension 0, which may leave [0, 4)"

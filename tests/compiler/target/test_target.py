@@ -1,0 +1,250 @@
+"""Target descriptions: notations, defaults, refusals, keys and the facts derived from them."""
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from tilewright.compiler.target import Target, TargetError
+from tilewright.compiler.target.cpus import CPUS
+from tilewright.compiler.target.features import known_features
+from tilewright.compiler.target.host import host_cpu
+
+V3 = Target.parse("llvm -mcpu=x86-64-v3")
+V3_JSON = {
+    "kind": "llvm",
+    "mcpu": "x86-64-v3",
+    "features": [
+        *("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt"),
+        *("sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3"),
+    ],
+    "num-threads": 1,
+    "math": "reassoc",
+    "l1d": 32768,
+    "l2": 262144,
+    "l3": 8388608,
+}
+
+
+def refusal(spec: Any) -> str:
+    with pytest.raises(TargetError) as caught:
+        Target.parse(spec)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "llvm -mcpu=x86-64-v3",
+        "  llvm  -mcpu=x86-64-v3 -num-threads=1 -math=reassoc ",
+        "llvm --mcpu=x86-64-v3",
+        {"kind": "llvm", "mcpu": "x86-64-v3"},
+        {"kind": "llvm", "mcpu": "x86-64-v3", "num-threads": 1},
+        '{"kind": "llvm", "mcpu": "x86-64-v3"}',
+        V3_JSON,
+        json.dumps(V3_JSON),
+        "llvm -mcpu=x86-64-v2 -mattr=+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe -l3=8388608",
+        V3,
+    ],
+)
+def test_every_notation_means_the_same_target(spec: Any) -> None:
+    parsed = Target.parse(spec)
+    assert {**parsed.to_json(), "mcpu": "x86-64-v3"} == V3_JSON
+
+
+def test_json_has_every_default_filled_in() -> None:
+    assert V3.to_json() == V3_JSON
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_every_processor_comes_back_from_its_words_and_from_its_json(name: str) -> None:
+    target = Target.parse(f"llvm -mcpu={name} -math=strict")
+    assert (Target.parse(str(target)), Target.parse(target.to_json())) == (target, target)
+
+
+def test_changed_features_and_caches_come_back_from_the_words() -> None:
+    target = Target.parse("llvm -mcpu=znver4 -mattr=-avx512bf16,+amx-int8 -l1d=65536 -l2=1 -l3=0")
+    assert (str(target), Target.parse(str(target))) == (
+        "llvm -mcpu=znver4 -mattr=-avx512bf16,+amx-int8,+amx-tile -num-threads=1 -math=reassoc "
+        "-l1d=65536 -l2=1 -l3=0",
+        target,
+    )
+
+
+def test_a_given_mapping_is_left_as_it_was() -> None:
+    spec = {"kind": "llvm", "mcpu": "x86-64-v3"}
+    Target.parse(spec)
+    assert spec == {"kind": "llvm", "mcpu": "x86-64-v3"}
+
+
+def test_a_feature_brings_what_it_needs() -> None:
+    target = Target.parse("llvm -mcpu=x86-64 -mattr=+avx")
+    assert target.features == ("avx", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3")
+
+
+def test_a_feature_switched_off_takes_along_what_needs_it() -> None:
+    target = Target.parse("llvm -mcpu=x86-64-v4 -mattr=-avx")
+    assert target.features == (
+        *("bmi", "bmi2", "lzcnt", "movbe", "popcnt", "sse", "sse2", "sse3", "sse4.1", "sse4.2", "ssse3"),
+    )
+
+
+def test_another_name_of_a_processor_means_the_same_target() -> None:
+    assert Target.parse("llvm -mcpu=core-avx2") == Target.parse("llvm -mcpu=haswell")
+
+
+def test_the_host_is_the_default_processor() -> None:
+    target = Target.parse("llvm")
+    assert (target, target.mcpu, target.features) == (
+        Target.parse("llvm -mcpu=host"),
+        host_cpu().name,
+        tuple(sorted(host_cpu().features)),
+    )
+
+
+def test_equal_targets_have_equal_hashes_and_survive_pickling() -> None:
+    copy = pickle.loads(pickle.dumps(V3))
+    assert (copy, hash(copy), copy.key) == (V3, hash(V3), V3.key)
+
+
+def test_the_key_of_a_target_never_changes() -> None:
+    # Stored records are found by it: a change here loses them all.
+    assert V3.key == "708ad63d788e8308f5ed21ed45ce0912e326a200205a3cb2256156c4d49e9b61"
+
+
+def test_the_key_depends_on_processor_features_and_math() -> None:
+    keys = {
+        Target.parse(spec).key
+        for spec in (
+            "llvm -mcpu=znver4",
+            "llvm -mcpu=znver5",
+            "llvm -mcpu=znver4 -mattr=-avx512bf16",
+            "llvm -mcpu=znver4 -math=strict",
+        )
+    }
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize(
+    ("spec", "facts"),
+    [
+        ("llvm -mcpu=x86-64", ("x86_64", 16, 16, False, 4, 2)),
+        ("llvm -mcpu=sandybridge", ("x86_64", 32, 16, False, 8, 4)),
+        ("llvm -mcpu=x86-64-v3", ("x86_64", 32, 16, True, 8, 4)),
+        ("llvm -mcpu=znver4", ("x86_64", 64, 32, True, 16, 8)),
+        ("llvm -mcpu=znver4 -mattr=-avx512f", ("x86_64", 32, 16, True, 8, 4)),
+        ("llvm -mcpu=neoverse-n1", ("aarch64", 16, 32, True, 4, 2)),
+    ],
+)
+def test_vectors_follow_from_the_features(spec: str, facts: tuple[object, ...]) -> None:
+    t = Target.parse(spec)
+    assert (
+        *(t.architecture, t.vector_bytes, t.vector_registers, t.has_fma),
+        *(t.lanes(32), t.lanes(64)),
+    ) == facts
+
+
+def test_a_bool_takes_a_byte_of_a_vector() -> None:
+    assert (V3.lanes(1), V3.lanes(8)) == (32, 32)
+
+
+def test_an_unknown_kind_is_refused_naming_the_known_ones() -> None:
+    assert refusal("cuda -arch=sm_90") == "unknown target kind 'cuda'; known kinds: llvm"
+
+
+def test_a_missing_kind_is_refused() -> None:
+    assert refusal({"mcpu": "host"}) == "target: 'kind' is missing; known kinds: llvm"
+
+
+def test_words_without_a_kind_are_refused() -> None:
+    assert refusal("-mcpu=host") == "target '-mcpu=host': the kind comes first; known kinds: llvm"
+
+
+def test_an_empty_description_is_refused() -> None:
+    assert refusal("") == "target '': the kind comes first; known kinds: llvm"
+
+
+def test_an_unknown_attribute_is_refused_naming_the_known_ones() -> None:
+    assert refusal("llvm -mtriple=x86_64-linux-gnu") == (
+        "target llvm: unknown attribute 'mtriple'; "
+        "known attributes: mcpu, mattr, features, num-threads, math, l1d, l2, l3"
+    )
+
+
+def test_an_unknown_processor_is_refused_naming_the_known_ones() -> None:
+    assert refusal("llvm -mcpu=zenver4") == (
+        f"target llvm: unknown mcpu 'zenver4'; known: host, {', '.join(CPUS)}"
+    )
+
+
+def test_an_unknown_feature_is_refused_naming_the_known_ones() -> None:
+    assert refusal("llvm -mcpu=neoverse-n1 -mattr=+avx2") == (
+        "target llvm: unknown feature 'avx2' of aarch64; "
+        "known features: bf16, dotprod, fullfp16, i8mm, neon, sve, sve2"
+    )
+
+
+def test_an_unknown_listed_feature_is_refused_naming_the_known_ones() -> None:
+    assert refusal({"kind": "llvm", "mcpu": "x86-64", "features": ["sse5"]}) == (
+        "target llvm: unknown feature 'sse5' of x86_64; "
+        f"known features: {', '.join(known_features('x86_64'))}"
+    )
+
+
+def test_a_change_of_features_without_a_sign_is_refused() -> None:
+    assert refusal("llvm -mcpu=x86-64 -mattr=avx2") == (
+        "target llvm: mattr: 'avx2' must start with + or -, as in +avx2,-fma"
+    )
+
+
+def test_features_and_changes_together_are_refused() -> None:
+    assert refusal({"kind": "llvm", "mcpu": "x86-64", "features": ["sse2"], "mattr": "+avx"}) == (
+        "target llvm: give 'features', the whole list, or 'mattr', the changes, not both"
+    )
+
+
+def test_several_threads_are_refused() -> None:
+    assert refusal("llvm -num-threads=4") == (
+        "target llvm: num-threads=4: only 1 is possible until there is a thread pool"
+    )
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("num-threads", 0, "num-threads=0: must be an integer of at least 1"),
+        ("num-threads", "two", "num-threads='two': must be an integer of at least 1"),
+        ("num-threads", True, "num-threads=True: must be an integer of at least 1"),
+        ("num-threads", 1.0, "num-threads=1.0: must be an integer of at least 1"),
+        ("num-threads", None, "num-threads=None: must be an integer of at least 1"),
+        ("l2", -1, "l2=-1: must be an integer of at least 0"),
+        ("math", "fast", "math='fast': must be 'strict' or 'reassoc'"),
+        ("mcpu", 4, "mcpu=4: must be a string"),
+        ("features", [1], "features=[1]: must be a list of strings"),
+    ],
+)
+def test_a_wrong_value_is_refused_saying_what_would_be_right(
+    attribute: str, value: Any, message: str
+) -> None:
+    assert refusal({"kind": "llvm", attribute: value}) == f"target llvm: {message}"
+
+
+def test_a_word_that_is_no_attribute_is_refused() -> None:
+    assert refusal("llvm mcpu=host") == "target 'llvm mcpu=host': 'mcpu=host' is not of the form -name=value"
+
+
+def test_an_attribute_given_twice_is_refused() -> None:
+    assert refusal("llvm -l2=1 -l2=2") == "target 'llvm -l2=1 -l2=2': 'l2' is given twice"
+
+
+def test_broken_json_is_refused() -> None:
+    assert refusal('{"kind":') == "target: not JSON: Expecting value: line 1 column 9 (char 8)"
+
+
+def test_another_type_is_refused() -> None:
+    assert refusal(3) == "a target is a string, a mapping or a Target, not int"
+
+
+def test_a_target_error_survives_pickling() -> None:
+    assert str(pickle.loads(pickle.dumps(TargetError("refused")))) == "refused"

@@ -1,0 +1,37 @@
+"""What the tests of measuring share. The folder is put on the path: fork servers import its programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tilewright.measure.messages import Limits, MeasureInput
+from tilewright.measure.runner import Runner
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture
+def item() -> Callable[..., MeasureInput]:
+    """Makes an item whose candidate behaves as named; keyword arguments go to its trace, or to its limits."""
+
+    def make(behaviour: str, *, name: str = "trial_1", **more: Any) -> MeasureInput:
+        limits = {k: more.pop(k) for k in ("build_seconds", "run_seconds", "memory_bytes") if k in more}
+        best = more.pop("best_seconds", None)
+        trace = {"behaviour": behaviour, **more}
+        return MeasureInput(name, 1, {}, {}, trace, 0, Limits(**limits), best)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[Runner]:
+    """One fork server for all the tests of a module: each test shows that it outlived the one before."""
+    with Runner("misbehaving:behaves") as runner:
+        yield runner
+    assert psutil.Process().children(recursive=True) == []

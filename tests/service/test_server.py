@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from service_harness import attach, searched, stored_job
+
+from tilewright.db import Store, open_store
+from tilewright.service.client import Client
+from tilewright.service.server import ServeError, bind, url_of
+
+PROGRAM = Path(__file__).parent / "server_program.py"
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server process and what it wrote."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    ready_file: Path
+    starts: Path
+
+    def searches(self) -> list[tuple[str, int, int]]:
+        """The (job, epoch, pid) of each search that was started."""
+        if not self.starts.exists():
+            return []
+        rows = [line.split() for line in self.starts.read_text().splitlines()]
+        return [(job, int(epoch), int(pid)) for job, epoch, pid in rows]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/served.db") as opened:
+        yield opened
+
+
+@contextmanager
+def _running(folder: Path) -> Iterator[Running]:
+    ready_file, starts = folder / "url", folder / "starts"
+    process = subprocess.Popen([sys.executable, PROGRAM, f"sqlite:///{folder}/served.db", ready_file, starts])
+    try:
+        _until(ready_file.exists)
+        yield Running(process, ready_file.read_text().strip(), ready_file, starts)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def _is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_sigterm_ends_streams_long_polls_and_searches_and_then_the_server_with_0(
+    tmp_path: Path, store: Store
+) -> None:
+    attach(store)
+    job = stored_job(store)
+    ended: list[str] = []
+    with _running(tmp_path) as server:
+
+        def follow() -> None:
+            with httpx.stream("GET", f"{server.url}/v1/jobs/{job.id}/events", trust_env=False) as answer:
+                answer.read()
+            ended.append("stream")
+
+        def wait() -> None:
+            httpx.get(f"{server.url}/v1/jobs/{job.id}?wait=50s", timeout=60, trust_env=False)
+            ended.append("long poll")
+
+        threads = [threading.Thread(target=target) for target in (follow, wait)]
+        for thread in threads:
+            thread.start()
+        _until(lambda: bool(server.searches()))
+        begun = time.monotonic()
+        server.process.terminate()
+        code = server.process.wait(10)
+        for thread in threads:
+            thread.join(5)
+        (search,) = server.searches()
+        assert (code, sorted(ended), time.monotonic() - begun < 6) == (0, ["long poll", "stream"], True)
+        assert (_is_gone(search[2]), server.ready_file.exists(), store.job(job.id).state) == (
+            True,
+            False,
+            "running",
+        )
+
+
+def test_sigkill_takes_the_searches_along_and_a_new_server_goes_on(tmp_path: Path, store: Store) -> None:
+    attach(store)
+    job = searched(store, 3)
+    with _running(tmp_path) as server:
+        _until(lambda: len(server.searches()) == 1)
+        server.process.kill()
+        server.process.wait()
+        _until(lambda: _is_gone(server.searches()[0][2]))
+        server.ready_file.unlink()
+    with _running(tmp_path) as server:
+        _until(lambda: len(server.searches()) == 2)
+        with Client(server.url) as client:
+            view = client.job(job.id)
+    assert [search[:2] for search in server.searches()] == [(job.id, 2), (job.id, 3)]
+    assert (view.state, len(store.trials(job.id))) == ("running", 3)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with bind("127.0.0.1", 0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ServeError) as refused:
+            bind("127.0.0.1", port)
+    assert str(refused.value) == f"cannot listen at 127.0.0.1:{port}: Address already in use"
+
+
+def test_a_host_that_is_not_there_is_named() -> None:
+    with pytest.raises(ServeError, match=r"cannot listen at no\.such\.host\.invalid:0: "):
+        bind("no.such.host.invalid", 0)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"), [("0.0.0.0", "http://127.0.0.1:"), ("127.0.0.1", "http://127.0.0.1:")]
+)
+def test_the_announced_url_can_be_reached_from_this_machine(host: str, url: str) -> None:
+    with bind(host, 0) as listener:
+        assert url_of(host, listener) == f"{url}{listener.getsockname()[1]}"

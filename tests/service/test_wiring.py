@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from service_harness import MATMUL
+
+from tilewright import topi
+from tilewright.compiler import ir
+from tilewright.compiler.target import Hardware, Target, detect
+from tilewright.service.wiring import CompilerParser
+from tilewright.service.workloads import SpecError
+
+PARSER = CompilerParser()
+
+
+def _refusal(spec: dict[str, Any]) -> tuple[str, str]:
+    with pytest.raises(SpecError) as refused:
+        PARSER.workload(spec)
+    return refused.value.message, refused.value.pointer
+
+
+def test_an_operator_is_read_as_its_program() -> None:
+    func = topi.create(MATMUL)
+    workload = PARSER.workload(MATMUL)
+    assert (workload.key, workload.name, workload.script, workload.flops) == (
+        ir.workload_key(func),
+        "matmul",
+        ir.script(func),
+        2.0 * 64**3,
+    )
+
+
+def test_a_stored_program_is_canonical_and_reads_back_to_the_same_workload() -> None:
+    workload = PARSER.workload(MATMUL)
+    again = ir.from_json(json.loads(workload.program))
+    assert (ir.canonical_json(again), ir.workload_key(again)) == (workload.program, workload.key)
+
+
+def test_a_program_with_names_is_the_same_workload_as_its_operator() -> None:
+    program = ir.to_json(topi.create(MATMUL))
+    assert (PARSER.workload(program).key, PARSER.workload(program).program) == (
+        PARSER.workload(MATMUL).key,
+        PARSER.workload(MATMUL).program,
+    )
+
+
+def test_a_programs_operations_are_counted() -> None:
+    assert PARSER.flops(PARSER.workload(MATMUL).program) == 2.0 * 64**3
+
+
+def test_an_unknown_operator_is_refused_naming_those_there_are() -> None:
+    message, pointer = _refusal({"op": "mathmul"})
+    assert (message.startswith("unknown operator 'mathmul'; known: matmul, "), pointer) == (True, "/op")
+
+
+def test_an_argument_that_an_operator_does_not_have_is_refused_at_its_pointer() -> None:
+    message, pointer = _refusal({**MATMUL, "q": 1})
+    assert (message.startswith("'matmul' has no parameter 'q'; it has: m, n, k"), pointer) == (True, "/q")
+
+
+def test_a_program_that_is_wrong_is_refused_at_its_pointer() -> None:
+    program = ir.to_json(topi.create(MATMUL))
+    program["params"][1]["dtype"] = "float7"
+    assert _refusal(program)[1] == "/params/1/dtype"
+
+
+def test_what_is_neither_is_refused_with_both() -> None:
+    assert _refusal({"operator": "matmul"}) == (
+        'a workload is an operator, such as {"op": "matmul", "m": 64, "n": 64, "k": 64, "dtype": "float32"}, '
+        "or a program as canonical IR JSON, which has a key 'tilewright'; "
+        "got an object with the keys operator",
+        "",
+    )
+
+
+def test_a_target_is_stored_with_every_default_filled_in() -> None:
+    spec = PARSER.target("llvm", None)
+    assert (spec.key, json.loads(spec.description)) == (
+        Target.parse("llvm").key,
+        Target.parse("llvm").to_json(),
+    )
+
+
+def test_a_targets_host_is_the_machine_that_the_facts_describe() -> None:
+    facts = {
+        **detect().facts,
+        "mcpu": "skylake-avx512",
+        "features": None,
+        "l1d": None,
+        "l2": None,
+        "l3": None,
+    }
+    described = PARSER.target({"kind": "llvm"}, facts)
+    assert described.key == Target.parse("llvm -mcpu=skylake-avx512").key
+
+
+def test_an_unknown_target_is_refused() -> None:
+    with pytest.raises(SpecError, match="unknown target kind 'vax'; known kinds: llvm"):
+        PARSER.target("vax", None)
+
+
+def test_the_hardware_key_is_that_of_the_facts() -> None:
+    machine = detect()
+    assert PARSER.hardware_key(machine.facts) == machine.key == Hardware.of(machine.facts).key
+
+
+def test_the_hardware_key_survives_the_wire() -> None:
+    machine = detect()
+    assert PARSER.hardware_key(json.loads(json.dumps(machine.facts))) == machine.key
+
+
+def test_facts_that_have_no_canonical_form_are_refused() -> None:
+    with pytest.raises(SpecError, match="facts must be plain JSON values"):
+        PARSER.hardware_key({"vendor": 2**60})
+
+
+def test_every_operator_has_a_schema() -> None:
+    assert sorted(PARSER.operators()) == sorted(topi.OPERATORS)

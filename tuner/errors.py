@@ -1,0 +1,93 @@
+"""What the tuner refuses. A candidate that fails is data (see outcome.py), never one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["NoLegalCandidate", "NotASqlStore", "NotReady", "TuningError", "UnknownStrategy"]
+
+
+class TuningError(Exception):
+    """A search cannot be done as it was asked for."""
+
+
+class NoLegalCandidate(TuningError):
+    """No configuration of the space satisfies its constraints.
+
+    `violations` counts, by constraint label, how many of the `tried` configurations broke it. `refused` gives
+    the reason for each structure that did not become a sketch.
+    """
+
+    def __init__(
+        self,
+        sketches: tuple[str, ...],
+        tried: int,
+        violations: Mapping[str, int],
+        refused: Mapping[str, str],
+    ) -> None:
+        super().__init__(sketches, tried, dict(violations), dict(refused))
+        self.sketches = sketches
+        self.tried = tried
+        self.violations = dict(violations)
+        self.refused = dict(refused)
+
+    def __str__(self) -> str:
+        if not self.sketches:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
+            return (
+                f"no legal candidate: no sketch fits this workload and target ({reasons or 'no rule for it'})"
+            )
+        named = (
+            ", ".join(f"{label}: {count}" for label, count in self._ranked()) or "no constraint was counted"
+        )
+        return (
+            f"no legal candidate: none of {self.tried} configurations tried of "
+            f"{_sketches(self.sketches)} satisfies every constraint (violations: {named})"
+        )
+
+    def _ranked(self) -> list[tuple[str, int]]:
+        return sorted(self.violations.items(), key=lambda item: (-item[1], item[0]))
+
+
+class UnknownStrategy(TuningError):
+    """A search strategy was named that does not exist."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"unknown search strategy {self.name!r}; known: {', '.join(self.known)}"
+
+
+class NotReady(TuningError):
+    """A batch was asked for before the results it depends on were told."""
+
+    def __init__(self, batch: int, missing: tuple[int, ...]) -> None:
+        super().__init__(batch, missing)
+        self.batch = batch
+        self.missing = missing
+
+    def __str__(self) -> str:
+        numbers = ", ".join(str(number) for number in self.missing)
+        return f"batch {self.batch} depends on results that were not told yet: trials {numbers}"
+
+
+class NotASqlStore(TuningError):
+    """`tune` was given something it cannot record trials into."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"tune measures in this process and records into a SQL store; {self.what} is not one. Give it "
+            'tilewright.connect("sqlite:///tilewright.db"), or let the service search: submit a job with '
+            "`tilewright tune WORKLOAD --url URL`, or POST /v1/jobs"
+        )
+
+
+def _sketches(names: tuple[str, ...]) -> str:
+    return f"{len(names)} sketch{'es' if len(names) > 1 else ''} ({', '.join(names)})"

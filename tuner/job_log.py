@@ -1,0 +1,72 @@
+"""What a search writes into the events of its job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .session import BestFound
+from .snapshot import Snapshot
+from .task import TuningTask
+
+__all__ = ["EventStore", "JobLog"]
+
+PROGRESS_SECONDS = 0.5
+"""The least time between two `progress` events: a watcher sees a moving line, the store little writing."""
+
+
+class EventStore(Protocol):
+    def add_event(self, job_id: str, kind: str, data: str) -> int: ...
+
+
+class JobLog:
+    """The events of one job:
+
+    - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
+    - `best` for each improvement: {number, seconds, gflops, sketch};
+    - `progress` at most every half second: see Snapshot;
+    - `crowned` when the fastest were timed once more: {number, seconds, contenders}.
+
+    The `state` events are the store's own.
+    """
+
+    def __init__(self, store: EventStore, job_id: str, task: TuningTask, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._job = job_id
+        self._task = task
+        self._clock = clock
+        self._written: Snapshot | None = None
+        self._written_at = float("-inf")
+
+    def search(self, strategy: str, resumed: int) -> None:
+        sketches = [sketch.name for sketch in self._task.space.sketches]
+        self._write("search", {"strategy": strategy, "sketches": sketches, "resumed_trials": resumed})
+
+    def best(self, found: BestFound) -> None:
+        self._write(
+            "best",
+            {
+                "number": found.number,
+                "seconds": found.seconds,
+                "gflops": self._task.gflops(found.seconds),
+                "sketch": found.sketch,
+            },
+        )
+
+    def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
+        """Write it if something was done since the last one and that is long enough ago; the last one of a
+        search is always written."""
+        before = self._written
+        moved = before is None or (before.done, before.asked) != (snapshot.done, snapshot.asked)
+        now = self._clock()
+        if last or (moved and now - self._written_at >= PROGRESS_SECONDS):
+            self._written, self._written_at = snapshot, now
+            self._write("progress", snapshot.to_json())
+
+    def crowned(self, number: int, seconds: float, contenders: dict[int, tuple[float, ...]]) -> None:
+        times = [{"number": trial, "seconds": list(taken)} for trial, taken in contenders.items()]
+        self._write("crowned", {"number": number, "seconds": seconds, "contenders": times})
+
+    def _write(self, kind: str, data: dict[str, Any]) -> None:
+        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False))

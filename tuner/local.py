@@ -1,0 +1,136 @@
+"""A search that measures in this very process's runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Protocol
+
+from ..measure.messages import Limits, MeasureInput, MeasureResult
+from .candidate import Candidate
+from .crown import Crowned, Crowning
+from .outcome import Outcome, Trial
+from .progress import ProgressDisplay
+from .recorder import Recorder
+from .search import input_seed
+from .session import TuningSession
+from .snapshot import Snapshot
+from .task import TuningTask
+
+__all__ = ["LocalSearch", "Measurer"]
+
+
+class Measurer(Protocol):
+    """What measures candidates, one at a time: measure.Runner."""
+
+    def measure(self, item: MeasureInput, /) -> MeasureResult: ...
+
+
+@dataclass(slots=True)
+class LocalSearch:
+    """Asks a session, measures, tells it, and crowns the best in the end; `seconds` bounds all of it.
+
+    While one batch is measured (in another process), the next one is thought of in a thread, where there is a
+    second CPU to do it on; by the session's rule this changes no result.
+    """
+
+    task: TuningTask
+    session: TuningSession
+    measurer: Measurer
+    recorder: Recorder
+    display: ProgressDisplay
+    seed: int = 0
+    seconds: float | None = None
+    limits: Limits = field(default_factory=Limits)
+    crowning: Crowning = field(default_factory=Crowning)
+    clock: Callable[[], float] = time.monotonic
+    observer: Callable[[Snapshot], None] | None = None
+    search_seconds: float = 0.0
+    _begun: float = 0.0
+    _announced: int = 0
+
+    def run(self) -> Crowned | None:
+        """The best of the search, None where no trial gave a time. Raises NoLegalCandidate."""
+        self._begun = self.clock()
+        with ThreadPoolExecutor(1, thread_name_prefix="tilewright-ask") as thread:
+            batch = self._ask()
+            while batch:
+                self.recorder.asked(batch)
+                ahead = thread.submit(self._ask) if _cpus() > 1 else None
+                self._measure_all(batch)
+                batch = self._next(ahead)
+        self._watch(last=True)
+        return self._crown()
+
+    def _ask(self) -> list[Candidate]:
+        begun = time.thread_time()
+        try:
+            return self.session.ask()
+        finally:
+            self.search_seconds += time.thread_time() - begun
+
+    def _next(self, ahead: Future[list[Candidate]] | None) -> list[Candidate]:
+        batch = self._ask() if ahead is None else ahead.result()
+        return [] if self._over() else batch
+
+    def _over(self) -> bool:
+        """Whether nothing more is to be measured: the time is used up, or too many trials failed in a row."""
+        if self.seconds is not None and self._elapsed() >= self.seconds:
+            self.session.close(f"the {self.seconds:g} s of the budget are used up")
+            return True
+        return self.session.state == "failed"
+
+    def _measure_all(self, batch: list[Candidate]) -> None:
+        for candidate in batch:
+            if self._over():
+                return
+            best = self.session.best
+            result = self._measure(candidate, best.outcome.seconds if best else None)
+            self.recorder.settled(candidate, result)
+            self.session.tell(candidate.number, Outcome.of(result))
+            for found in islice(self.session.events, self._announced, None):
+                self.recorder.best(found)
+            self._announced = len(self.session.events)
+            self._watch()
+
+    def _measure(self, candidate: Candidate, best_seconds: float | None) -> MeasureResult:
+        return self.measurer.measure(
+            MeasureInput(
+                item=f"trial-{candidate.number}",
+                attempt=1,
+                workload=self.task.workload,
+                target=self.task.target,
+                trace=json.loads(candidate.trace),
+                input_seed=input_seed(self.seed),
+                limits=self.limits,
+                best_seconds=best_seconds,
+            )
+        )
+
+    def _crown(self) -> Crowned | None:
+        crowned = self.crowning.crown(self.session.history, self._measure_again)
+        if crowned is not None:
+            self.recorder.crowned(crowned)
+        return crowned
+
+    def _measure_again(self, trial: Trial) -> Outcome:
+        return Outcome.of(self._measure(trial.candidate, None))
+
+    def _elapsed(self) -> float:
+        return self.clock() - self._begun
+
+    def _watch(self, *, last: bool = False) -> None:
+        snapshot = Snapshot.of(self.session, self.task, self._elapsed(), self.seconds)
+        self.display.show(snapshot)
+        self.recorder.progress(snapshot, last=last)
+        if self.observer is not None:
+            self.observer(snapshot)
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,41 @@
+"""Tasks from programs: where the tuner meets the compiler."""
+
+from __future__ import annotations
+
+import json
+
+from ..compiler import ir
+from ..compiler.codegen.version import CODEGEN_VERSION
+from ..compiler.space import FEATURE_SCHEMA, default_configs, space_of
+from ..compiler.target import Target
+from ..db.records import Job
+from ..db.store import CatalogStore
+from .task import TuningTask
+
+__all__ = ["open_task", "reopen_task"]
+
+
+def open_task(func: ir.PrimFunc, target: Target) -> TuningTask:
+    """The task of tuning a program for a target."""
+    space = space_of(func, target)
+    chosen = [(sketch.name, row) for sketch, rows in default_configs(space, target) for row in rows]
+    return TuningTask(
+        name=func.name,
+        workload=ir.to_json(func),
+        script=ir.script(func),
+        target=target.to_json(),
+        target_key=target.key,
+        space=space,
+        codegen=CODEGEN_VERSION,
+        feature_schema=FEATURE_SCHEMA,
+        flops=ir.flop_count(func) or None,
+        defaults=[(name, tuple(int(value) for value in row)) for name, row in chosen],
+    )
+
+
+def reopen_task(job: Job, store: CatalogStore) -> TuningTask:
+    """The task of a stored job. Raises VerifyError or TargetError where this version does not read what
+    another one has stored."""
+    program = json.loads(store.workload(job.workload).program)
+    description = json.loads(store.target(job.target).description)
+    return open_task(ir.from_json(program), Target.parse(description))

@@ -1,0 +1,77 @@
+"""A search's progress as one line on a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from .snapshot import Snapshot
+
+__all__ = ["NoProgress", "ProgressDisplay", "TerminalProgress", "describe"]
+
+
+class ProgressDisplay(Protocol):
+    """Shows snapshots while it is entered."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, snapshot: Snapshot) -> None: ...
+
+
+class NoProgress:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def show(self, snapshot: Snapshot) -> None:
+        return
+
+
+class TerminalProgress:
+    """A line that is redrawn in place: trials done of the budget, the best so far, failures, time left."""
+
+    def __init__(self, title: str, console: Console) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[words]}"),
+            console=console,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task: TaskID = self._bar.add_task(title, total=None, words="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._bar.update(self._task, total=snapshot.trials, completed=snapshot.done, words=describe(snapshot))
+
+
+def describe(snapshot: Snapshot) -> str:
+    """`24/64 trials · best 412.3 µs, 112.1 GFLOP/s (trial 19) · failed: build_error 2 · 7 s left`"""
+    parts = [f"{snapshot.done}/{snapshot.trials} trials"]
+    if snapshot.best_seconds is not None:
+        speed = "" if snapshot.best_gflops is None else f", {snapshot.best_gflops:.1f} GFLOP/s"
+        parts.append(f"best {snapshot.best_seconds * 1e6:.1f} µs{speed} (trial {snapshot.best_number})")
+    if snapshot.failures:
+        kinds = ", ".join(f"{kind} {count}" for kind, count in snapshot.failures.items())
+        parts.append(f"failed: {kinds}")
+    if snapshot.remaining is not None and snapshot.done < snapshot.trials:
+        parts.append(f"{snapshot.remaining:.0f} s left")
+    return " · ".join(parts)

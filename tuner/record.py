@@ -1,0 +1,49 @@
+"""What a search of `tune` has found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from ..compiler.schedule import Trace
+from .outcome import Trial
+from .session import EndState
+
+__all__ = ["TuningRecord"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuningRecord:
+    """The best schedule of one workload for one target on one kind of hardware, and how it was found.
+
+    `seconds` per call, `samples` and `best` are None (`samples` empty) where no trial gave a time. `samples`
+    are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
+    goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
+    measuring. `job`: the id under which the trials are recorded, None without a store.
+    """
+
+    workload: str
+    target: str
+    hardware: str
+    state: EndState
+    reason: str
+    seconds: float | None
+    samples: tuple[float, ...]
+    best: Trial | None
+    trial_count: int
+    failures: dict[str, int]
+    wall_seconds: float
+    search_seconds: float
+    strategy: str
+    flops: int | None
+    job: str | None
+
+    @property
+    def trace(self) -> Trace | None:
+        """The best schedule, to be applied, stored or printed as Python."""
+        return None if self.best is None else Trace.from_json(json.loads(self.best.candidate.trace))
+
+    @property
+    def gflops(self) -> float | None:
+        """Billions of operations a second, where the workload's operations can be counted."""
+        return None if self.seconds is None or self.flops is None else self.flops / self.seconds / 1e9

@@ -1,0 +1,88 @@
+"""Going on with a search whose process has ended, from the trials that its store has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..db import records
+from ..db.words import OPEN_OUTCOMES
+from .candidate import Candidate
+from .outcome import Outcome
+from .session import TuningSession
+
+__all__ = ["outcome_of", "resume"]
+
+
+def outcome_of(trial: records.Trial) -> Outcome | None:
+    """What a stored trial came to; None while it has no result."""
+    if trial.outcome in OPEN_OUTCOMES:
+        return None
+    if trial.seconds is None:
+        return Outcome(failure=trial.failure_kind or trial.outcome, message=trial.failure_message)
+    return Outcome.timed(trial.seconds, censored=trial.censored, samples=trial.samples, error=trial.error)
+
+
+def resume(
+    begin: Callable[[Sequence[Candidate]], TuningSession],
+    stored: Sequence[records.Trial],
+    feature_schema: int,
+) -> TuningSession:
+    """The session that `begin` makes, brought to where the stored trials (all of the job) left off.
+
+    A session proposes the same again when it is told the same, so it is asked again, batch by batch, and then
+    stands as if it had never stopped. Where it proposes something else (another version of the compiler, the
+    features or the model), the stored trials are adopted as they are, and the search goes on from there.
+    Candidates that were asked for but not stored are in `outstanding`, numbered from len(stored).
+    """
+    session = begin(())
+    while session.ready and session.asked < len(stored):
+        known = session.asked
+        batch = session.ask()
+        if not _agree(batch, stored[known:]):
+            return _adopted(begin, stored, session.candidates[:known], feature_schema)
+        _tell(session, stored[known : known + len(batch)])
+    if session.asked < len(stored):
+        return _adopted(begin, stored, session.candidates, feature_schema)
+    return session
+
+
+def _agree(batch: Sequence[Candidate], stored: Sequence[records.Trial]) -> bool:
+    """Whether what was stored is what was proposed now, as far as it was stored."""
+    return bool(batch) and all(
+        (candidate.key, candidate.batch) == (trial.candidate_key, trial.batch)
+        for candidate, trial in zip(batch, stored, strict=False)
+    )
+
+
+def _adopted(
+    begin: Callable[[Sequence[Candidate]], TuningSession],
+    stored: Sequence[records.Trial],
+    agreed: Sequence[Candidate],
+    feature_schema: int,
+) -> TuningSession:
+    strangers = [_candidate(trial, feature_schema) for trial in stored[len(agreed) :]]
+    session = begin([*agreed, *strangers])
+    _tell(session, stored)
+    return session
+
+
+def _tell(session: TuningSession, trials: Sequence[records.Trial]) -> None:
+    for trial in trials:
+        outcome = outcome_of(trial)
+        if outcome is not None:
+            session.tell(trial.number, outcome)
+
+
+def _candidate(trial: records.Trial, feature_schema: int) -> Candidate:
+    known = trial.feature_schema == feature_schema
+    return Candidate(
+        number=trial.number,
+        batch=trial.batch,
+        sketch=trial.sketch,
+        row=None,
+        trace=trial.trace,
+        key=trial.candidate_key,
+        features=np.frombuffer(trial.features, dtype="<f4") if known else None,
+    )

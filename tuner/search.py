@@ -1,0 +1,187 @@
+"""The search of a stored job, whose trials are measured by workers elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from ..db.errors import JobOver, StaleSearch
+from ..db.records import Job, NewTrial, Trial
+from ..db.store import Store
+from ..db.words import FINAL_JOB_STATES
+from .candidate import Candidate
+from .job_log import JobLog
+from .replay import outcome_of, resume
+from .session import TuningSession
+from .snapshot import Snapshot
+from .strategies import SearchStrategy
+from .task import TuningTask
+
+__all__ = ["StoredSearch", "input_seed", "new_trials", "stored_trials"]
+
+POLL_SECONDS = 0.03
+JOB_SECONDS = 0.25
+"""How often the job itself is read, to see that it was cancelled or paused."""
+
+
+class StoredSearch:
+    """Proposes trials into the store and learns from what workers settle, until the job ends.
+
+    Nothing is kept but in the store: a search that was killed begins again with a new epoch, is brought to
+    where the stored trials left off, and goes on.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        epoch: int,
+        store: Store,
+        task: TuningTask,
+        strategy: SearchStrategy,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._job = job
+        self._epoch = epoch
+        self._store = store
+        self._task = task
+        self._strategy = strategy
+        self._clock = clock
+        self._sleep = sleep
+        self._log = JobLog(store, job.id, task, clock)
+        self._begun: float | None = None
+        self._job_read_at = clock()
+        self._announced = 0
+
+    def run(self) -> Job:
+        """Search to the end and return the job as it then stands.
+
+        It ends early, and quietly, when somebody else has ended the job or begun a newer search of it. Raises
+        NoLegalCandidate.
+        """
+        try:
+            return self._run()
+        except (StaleSearch, JobOver):
+            # It is no longer ours to say how the job stands.
+            return self._store.job(self._job.id)
+
+    def _run(self) -> Job:
+        stored = stored_trials(self._store, self._job.id)
+        session = resume(self._session, stored, self._task.feature_schema)
+        self._note_start(stored)
+        self._announced = len(session.events)
+        self._log.search(self._strategy.describe(), len(stored))
+        self._add(session.candidates[len(stored) :])
+        while not session.finished:
+            if self._ended():
+                return self._job
+            if self._out_of_time():
+                session.close(f"the {self._job.seconds:g} s of the budget are used up")
+                break
+            asked = self._ask(session)
+            told = self._tell(session)
+            self._announce(session)
+            if not asked and not told:
+                self._sleep(POLL_SECONDS)
+        self._log.progress(self._snapshot(session), last=True)
+        state, reason = session.conclusion
+        return self._store.finish_job(self._job.id, self._epoch, state, reason)
+
+    def _session(self, adopted: Sequence[Candidate]) -> TuningSession:
+        return TuningSession(
+            self._task.space,
+            self._strategy,
+            self._job.trials,
+            target=self._task.target_key,
+            codegen=self._task.codegen,
+            seed=self._job.seed,
+            defaults=self._task.defaults,
+            adopted=adopted,
+        )
+
+    def _ask(self, session: TuningSession) -> bool:
+        if not session.ready or self._job.state == "paused":
+            return False
+        self._add(session.ask())
+        return True
+
+    def _add(self, candidates: Sequence[Candidate]) -> None:
+        if candidates:
+            trials = new_trials(candidates, self._task.feature_schema, self._job.seed)
+            self._store.add_trials(self._job.id, self._epoch, trials)
+
+    def _tell(self, session: TuningSession) -> int:
+        """Tell what was settled since, and say how many results that were."""
+        waiting = {candidate.number for candidate in session.outstanding}
+        if not waiting:
+            return 0
+        told = 0
+        trials = self._store.trials(self._job.id, min(waiting) - 1)
+        self._note_start(trials)
+        for trial in trials:
+            outcome = outcome_of(trial)
+            if trial.number in waiting and outcome is not None:
+                session.tell(trial.number, outcome)
+                told += 1
+        return told
+
+    def _announce(self, session: TuningSession) -> None:
+        for found in islice(session.events, self._announced, None):
+            self._log.best(found)
+        self._announced = len(session.events)
+        self._log.progress(self._snapshot(session))
+
+    def _snapshot(self, session: TuningSession) -> Snapshot:
+        return Snapshot.of(session, self._task, self._elapsed(), self._job.seconds)
+
+    def _note_start(self, trials: Sequence[Trial]) -> None:
+        """The time of a job begins with its first measurement, not while it waits for a worker."""
+        started = [trial.started_at for trial in trials if trial.started_at is not None]
+        if self._begun is None and started:
+            self._begun = self._clock() - (self._store.now() - min(started))
+
+    def _elapsed(self) -> float:
+        return 0.0 if self._begun is None else max(0.0, self._clock() - self._begun)
+
+    def _out_of_time(self) -> bool:
+        return self._job.seconds is not None and self._elapsed() >= self._job.seconds
+
+    def _ended(self) -> bool:
+        """Whether somebody has ended the job, as of the last look at it."""
+        now = self._clock()
+        if now - self._job_read_at >= JOB_SECONDS:
+            self._job, self._job_read_at = self._store.job(self._job.id), now
+        return self._job.state in FINAL_JOB_STATES
+
+
+def stored_trials(store: Store, job_id: str) -> list[Trial]:
+    """All trials of a job, by number."""
+    trials: list[Trial] = []
+    while page := store.trials(job_id, trials[-1].number if trials else -1):
+        trials.extend(page)
+    return trials
+
+
+def input_seed(seed: int) -> int:
+    """The seed of the inputs that a search's candidates are checked and timed on: one for all, so that their
+    reference output is computed once."""
+    return seed % (1 << 32)
+
+
+def new_trials(candidates: Sequence[Candidate], feature_schema: int, seed: int) -> list[NewTrial]:
+    """Candidates as they are stored; `features` as little-endian float32."""
+    return [
+        NewTrial(
+            number=candidate.number,
+            batch=candidate.batch,
+            candidate_key=candidate.key,
+            sketch=candidate.sketch,
+            trace=candidate.trace,
+            features=b"" if candidate.features is None else candidate.features.astype("<f4").tobytes(),
+            feature_schema=feature_schema,
+            input_seed=input_seed(seed),
+        )
+        for candidate in candidates
+    ]

@@ -1,0 +1,289 @@
+"""A search as ask and tell, with no clock, no store and no measuring in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import rfc8785
+from numpy.random import Generator
+
+from .candidate import Candidate, candidate_key
+from .errors import NotReady
+from .outcome import Outcome, Trial
+from .pool import Pool, nothing_legal
+from .space import TuningSpace
+from .strategies import Point, SearchStrategy, View
+
+__all__ = ["BATCH", "MAX_FAILURES", "BestFound", "SessionState", "TuningSession"]
+
+BATCH = 8
+"""Trials of one batch. Two batches are out at a time: one is measured while the next is thought of."""
+
+MAX_FAILURES = 200
+"""A search whose trials fail so many times in a row, in trial order, is given up. Cancelled trials count
+neither way."""
+
+REJECTED = 1000
+"""How many proposed points that turn out to be known by their key are passed over in one ask."""
+
+SessionState = Literal["running", "completed", "exhausted", "failed"]
+EndState = Literal["completed", "exhausted", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class BestFound:
+    """A trial that was faster than all told before it."""
+
+    number: int
+    seconds: float
+    sketch: str
+
+
+class TuningSession:
+    """The search of one space within a budget of `trials` measurements.
+
+    A batch depends on the results of the batches up to two before it, in trial order, and on nothing else:
+    its random stream is a function of (seed, batch). So the order and the time in which results arrive change
+    nothing, and a session that is asked and told the same again proposes the same again. No candidate key is
+    proposed twice; a point that is illegal or known costs no trial.
+
+    `target` and `codegen` are the target's key and the code generator's version, for candidate keys.
+    `defaults` are sketch names and rows that rules would choose, for the strategy to begin with. `adopted`
+    are candidates of an earlier run of this search, numbered 0, 1, …: they count as asked, are to be told
+    like others, and are not proposed again.
+
+    One thread may ask while another tells: they share no state that the other changes.
+    """
+
+    def __init__(
+        self,
+        space: TuningSpace,
+        strategy: SearchStrategy,
+        trials: int,
+        *,
+        target: str,
+        codegen: str,
+        seed: int = 0,
+        batch_size: int = BATCH,
+        max_failures: int = MAX_FAILURES,
+        defaults: Sequence[tuple[str, tuple[int, ...]]] = (),
+        adopted: Sequence[Candidate] = (),
+    ) -> None:
+        if trials < 1 or batch_size < 1 or max_failures < 1:
+            raise ValueError("trials, batch_size and max_failures are at least 1")
+        self.trials = trials
+        self._space = space
+        self._strategy = strategy
+        self._target = target
+        self._codegen = codegen
+        self._seed = seed
+        self._batch_size = batch_size
+        self._max_failures = max_failures
+        self._pools = [Pool(index, sketch) for index, sketch in enumerate(space.sketches)]
+        self._candidates: list[Candidate] = []
+        self._keys: set[str] = set()
+        self._outcomes: dict[int, Outcome] = {}
+        self._events: list[BestFound] = []
+        self._best: Trial | None = None
+        self._next_batch = 0
+        self._in_order = 0
+        self._streak = 0
+        self._closed: tuple[EndState, str] | None = None
+        by_name = {pool.sketch.name: pool.index for pool in self._pools}
+        self._defaults = [Point(by_name[name], np.array(row, dtype=np.int64)) for name, row in defaults]
+        self._adopt(adopted)
+
+    @property
+    def asked(self) -> int:
+        """How many candidates were proposed (or adopted); the next one gets this number."""
+        return len(self._candidates)
+
+    @property
+    def told(self) -> int:
+        return len(self._outcomes)
+
+    @property
+    def outstanding(self) -> tuple[Candidate, ...]:
+        """Candidates whose outcome was not told yet, in trial order."""
+        return tuple(c for c in self._candidates if c.number not in self._outcomes)
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest trial with a time of its own (the earliest of equals)."""
+        return self._best
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All that was proposed or adopted, in trial order."""
+        return tuple(self._candidates)
+
+    @property
+    def history(self) -> tuple[Trial, ...]:
+        """All that was told, in trial order."""
+        return self._told_up_to(self._next_batch)
+
+    @property
+    def events(self) -> tuple[BestFound, ...]:
+        """Each improvement, in the order of telling."""
+        return tuple(self._events)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many trials failed, by kind, most frequent first."""
+        return dict(
+            Counter(o.failure for o in self._outcomes.values() if o.failure is not None).most_common()
+        )
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more will be proposed."""
+        return self._closed is not None or self.asked >= self.trials
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search is over: nothing more to propose, and nothing more to wait for."""
+        return self.state != "running"
+
+    @property
+    def state(self) -> SessionState:
+        """`running`, or the job state that the search has ended in."""
+        state, _ = self._closed or ("completed", "")
+        if state == "failed":
+            return "failed"
+        return state if self.closed and self.told == self.asked else "running"
+
+    @property
+    def conclusion(self) -> tuple[EndState, str]:
+        """The job state and the reason of a search that ends as it stands now."""
+        state, reason = self._closed or ("completed", f"all {self.trials} trials of the budget are done")
+        if state != "failed" and self._best is None:
+            kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
+            reason = f"none of {self.told} trials gave a time ({kinds or 'no failure'}); {reason}"
+            return "failed", reason
+        return state, reason
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next batch can be asked for: not closed, and all that it depends on was told."""
+        return not self.closed and not self._missing()
+
+    def ask(self) -> list[Candidate]:
+        """The next batch; empty once the search is closed.
+
+        Raises NotReady where results of the batches it depends on are missing, and NoLegalCandidate where the
+        space has no legal point at all.
+        """
+        if self.closed:
+            return []
+        missing = self._missing()
+        if missing:
+            raise NotReady(self._next_batch, missing)
+        batch, count = self._next_batch, min(self._batch_size, self.trials - self.asked)
+        rng = np.random.default_rng([self._seed % (1 << 64), batch])
+        chosen = self._choose(batch, count, rng)
+        if not chosen and not self._candidates:
+            raise nothing_legal(self._pools, self._space.refused, rng)
+        if len(chosen) < count:
+            total = len(self._candidates) + len(chosen)
+            self._closed = self._closed or ("exhausted", f"the space has no more than {total} candidates")
+        self._candidates.extend(chosen)
+        self._next_batch += 1
+        return chosen
+
+    def tell(self, number: int, outcome: Outcome) -> None:
+        """What came of trial `number`: in any order, once."""
+        if not 0 <= number < len(self._candidates):
+            raise ValueError(f"trial {number} was not asked for")
+        if number in self._outcomes:
+            raise ValueError(f"trial {number} was told already")
+        self._outcomes[number] = outcome
+        if outcome.exact:
+            self._consider(Trial(self._candidates[number], outcome))
+        self._count_failures_in_a_row()
+
+    def close(self, reason: str) -> None:
+        """Propose nothing more, as when the time is used up; what is out may still be told."""
+        if self._closed is None:
+            self._closed = ("completed", reason)
+
+    def _adopt(self, candidates: Sequence[Candidate]) -> None:
+        if [candidate.number for candidate in candidates] != list(range(len(candidates))):
+            raise ValueError("adopted candidates are numbered 0, 1, … in this order")
+        pools = {pool.sketch.name: pool for pool in self._pools}
+        for candidate in candidates:
+            self._candidates.append(candidate)
+            self._keys.add(candidate.key)
+            self._next_batch = max(self._next_batch, candidate.batch + 1)
+            if candidate.row is not None:
+                pools[candidate.sketch].take(np.array(candidate.row, dtype=np.int64))
+
+    def _missing(self) -> tuple[int, ...]:
+        needed = (c.number for c in self._candidates if c.batch <= self._next_batch - 2)
+        return tuple(number for number in needed if number not in self._outcomes)
+
+    def _told_up_to(self, batch: int) -> tuple[Trial, ...]:
+        return tuple(
+            Trial(c, self._outcomes[c.number])
+            for c in self._candidates
+            if c.batch <= batch and c.number in self._outcomes
+        )
+
+    def _choose(self, batch: int, count: int, rng: Generator) -> list[Candidate]:
+        view = View(batch, self._pools, self._defaults, self._told_up_to(batch - 2))
+        chosen: list[Candidate] = []
+        rejected = 0
+        for point in self._strategy.propose(view, count, rng):
+            pool = self._pools[point.pool]
+            if pool.taken(point.row):
+                continue
+            pool.take(point.row)
+            candidate = self._concrete(point, batch, len(self._candidates) + len(chosen))
+            if candidate.key in self._keys:
+                # Two configurations, or two sketches, may come to the same schedule.
+                rejected += 1
+                if rejected >= REJECTED:
+                    break
+                continue
+            self._keys.add(candidate.key)
+            chosen.append(candidate)
+            if len(chosen) == count:
+                break
+        return chosen
+
+    def _concrete(self, point: Point, batch: int, number: int) -> Candidate:
+        pool = self._pools[point.pool]
+        trace = pool.sketch.resolve(point.row)
+        return Candidate(
+            number=number,
+            batch=batch,
+            sketch=pool.sketch.name,
+            row=tuple(int(value) for value in point.row),
+            trace=rfc8785.dumps(trace.to_json()).decode(),
+            key=candidate_key(self._space.workload_key, trace.canonical_json(), self._target, self._codegen),
+            features=pool.columns.features(point.row[None, :])[0],
+        )
+
+    def _consider(self, trial: Trial) -> None:
+        rank = (trial.outcome.seconds or 0.0, trial.candidate.number)
+        faster = self._best is None or rank < (self._best.outcome.seconds or 0.0, self._best.candidate.number)
+        if not faster:
+            return
+        self._best = trial
+        self._events.append(BestFound(trial.candidate.number, rank[0], trial.candidate.sketch))
+
+    def _count_failures_in_a_row(self) -> None:
+        while self._in_order in self._outcomes:
+            failure = self._outcomes[self._in_order].failure
+            if failure is None:
+                self._streak = 0
+            elif failure != "cancelled":
+                self._streak += 1
+            self._in_order += 1
+            if self._streak >= self._max_failures:
+                kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
+                self._closed = ("failed", f"{self._streak} trials in a row failed ({kinds})")
+                return

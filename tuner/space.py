@@ -1,0 +1,89 @@
+"""What a search needs of a search space. The compiler's spaces fit; so does any other with these members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from .candidate import Features
+
+__all__ = ["Columns", "Population", "Row", "SpaceKnob", "SpaceSketch", "SpaceTrace", "TuningSpace"]
+
+Population = NDArray[np.int64]
+"""Configurations of one sketch: shape (n, knobs), knob values in the order of the sketch's knobs."""
+
+Row = NDArray[np.int64]
+"""One configuration: shape (knobs,)."""
+
+
+class SpaceKnob(Protocol):
+    """A name and the ascending values it may take."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def domain(self) -> tuple[int, ...]: ...
+
+
+class Columns(Protocol):
+    """A sketch's constraints and features over whole populations."""
+
+    @property
+    def knobs(self) -> Sequence[SpaceKnob]: ...
+
+    def valid(self, pop: Population, /) -> NDArray[np.bool_]:
+        """Which rows satisfy every constraint: shape (n,)."""
+
+    def features(self, pop: Population, /) -> Features:
+        """The feature rows: shape (n, features), the same layout for every sketch."""
+
+    def random(self, n: int, rng: Generator, /) -> Population:
+        """Up to n valid rows, fewer (or none) where they are hard to find; rows may repeat."""
+
+    def mutate(self, pop: Population, n: int, rng: Generator, /) -> Population:
+        """Up to n valid rows near those of `pop`."""
+
+    def violations(self, pop: Population, /) -> dict[str, int]:
+        """How many rows break each constraint, by its label."""
+
+
+class SpaceTrace(Protocol):
+    """A trace whose knobs are integers."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What is stored and sent."""
+
+    def canonical_json(self) -> str:
+        """What identifies it: equal for traces that do the same."""
+
+
+class SpaceSketch(Protocol):
+    """A structure of schedule with open knobs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def columns(self) -> Columns: ...
+
+    def resolve(self, row: Row, /) -> SpaceTrace:
+        """The trace of one configuration."""
+
+
+class TuningSpace(Protocol):
+    """The sketches of one workload."""
+
+    @property
+    def sketches(self) -> Sequence[SpaceSketch]: ...
+
+    @property
+    def workload_key(self) -> str: ...
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """For each structure of schedule that does not apply here, the reason."""
