@@ -59,7 +59,10 @@ def install(app: FastAPI, *kinds: type[Exception]) -> None:
 
     async def unforeseen(request: Request, error: Exception) -> Response:
         log.error("trace %s: %s %s failed", trace_id_of(request.scope), request.method, request.url.path)
-        return respond(error, request.scope)
+        response = respond(error, request.scope)
+        # The web server closes the connection of a request that raised: a client must not send on it again.
+        response.headers["Connection"] = "close"
+        return response
 
     for kind in kinds:
         app.add_exception_handler(kind, domain)

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from ..db.errors import NotFound
 from ..db.records import Job, NewJob
 from ..db.store import Store
 from .errors import InvalidRequest, InvalidTarget, InvalidWorkload
@@ -58,7 +59,7 @@ class Submission:
     def store(self, store: Store, settings: Settings) -> Job:
         """Create the job; without a worker for it, it is `waiting` from the start and says for what."""
         request = self.request
-        store.put_workload(self.workload.key, self.workload.name, self.workload.program, self.workload.script)
+        _keep_workload(self.workload, store)
         store.put_target(self.target.key, self.target.description)
         if self.hardware is not None and facts_of(self.hardware, store) is None:
             store.put_hardware(self.hardware, "{}")
@@ -78,6 +79,14 @@ class Submission:
         )
         reason = waits_for(job.hardware, store.workers())
         return job if reason is None else store.set_waiting(job.id, reason)
+
+
+def _keep_workload(workload: Workload, store: Store) -> None:
+    """A known key keeps the program it first came with: two people give one workload different names."""
+    try:
+        store.workload(workload.key)
+    except NotFound:
+        store.put_workload(workload.key, workload.name, workload.program, workload.script)
 
 
 def facts_of(hardware: str | None, store: Store) -> dict[str, Any] | None:

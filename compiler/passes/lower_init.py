@@ -29,7 +29,10 @@ class LowerInit:
                 func, init = _in_place(func, block)
             else:
                 func, init = decompose_reduction(func, name, loop)
-            _check_inside(func, func.block(init)[1])
+            if any(
+                p.vars() & carried and p.vars() & block.loop_vars(IterKind.SPATIAL) for p in block.predicates
+            ):
+                _check_inside(func, func.block(init)[1])
         return func
 
 

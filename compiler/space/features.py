@@ -7,16 +7,19 @@ counts: trees do not care about monotone maps.
 
 from __future__ import annotations
 
+from math import gcd
+
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute
-from ..ir import Block, For, IterKind, LoopKind, PrimFunc, loads
+from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
 FEATURE_SCHEMA = 1
 LEVELS = 14
 SLOTS = 3
-#: Bytes of a cache line.
+#: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
 LINE = 64
+PAGE = 4096
 _COPIES = 2
 _SPATIAL = 3
 
@@ -28,6 +31,8 @@ FEATURE_NAMES: tuple[str, ...] = (
             "extent",
             *(f"{what}.{slot}" for slot in range(SLOTS) for what in ("elements", "lines")),
             "bytes",
+            "conflicting bytes",
+            "pages",
             "intensity",
         )
     ),
@@ -36,6 +41,9 @@ FEATURE_NAMES: tuple[str, ...] = (
     "lanes",
     "accumulators",
     "inner loads",
+    *(f"lane stride.{slot}" for slot in range(SLOTS)),
+    "executed",
+    "guarded",
     *(f"padded.{d}" for d in range(_SPATIAL)),
     *(f"{what}.{n}" for n in range(_COPIES) for what in ("copy work", "copy strided")),
     "sketch",
@@ -51,6 +59,15 @@ def relax(p: Poly) -> Poly:
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
     """One column for each of FEATURE_NAMES, as emitted into `c`."""
     return _Features(func, main, index, c).columns()
+
+
+def row_places(buffer: Buffer) -> int:
+    """At how many different places of a page the rows of a buffer start; the copies that the schedule makes
+    are dense panels."""
+    if buffer.scope != "global" or len(buffer.shape) < 2:
+        return PAGE // LINE
+    stride = (buffer.shape[-1].const or 1) * buffer.dtype.bytes
+    return min(PAGE // LINE, PAGE // gcd(PAGE, stride))
 
 
 class _Features:
@@ -77,9 +94,11 @@ class _Features:
             out.append(self.extents[level] if level < len(self.path) else "1.0")
             slots = touched[at] if self.path else []
             for s in range(SLOTS):
-                out += slots[s] if s < len(slots) else ("0.0", "0.0")
-            size = self.c.let(f"{self.c.sum(x for _, x in slots)} * {float(LINE)}")
+                out += slots[s][:2] if s < len(slots) else ("0.0", "0.0")
+            size = self.c.let(f"{self.c.sum(x[1] for x in slots)} * {float(LINE)}")
             out.append(size)
+            out.append(self.c.let(f"{self.c.sum(x[2] for x in slots)} * {float(LINE)}"))
+            out.append(self.c.sum(x[3] for x in slots))
             out.append(self.c.let(f"{trips[at] if trips else '1.0'} / maximum({size}, 1.0)"))
         tile = {f.var for f in self.path if f.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED)}
         lanes = next(
@@ -88,10 +107,21 @@ class _Features:
         unrolled = [e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.UNROLLED]
         out += [trips[-1] if trips else "1.0", self.c.product(unrolled), lanes]
         out.append(self.c.let(f"{self.elements(0, tile)} / {lanes}"))
-        # One load instruction fetches all lanes, or one element for all of them.
-        still = {v for v in tile if not any(f.var is v and f.kind is LoopKind.VECTORIZED for f in self.path)}
-        out.append(self.c.sum(self.elements(s, still) for s in range(1, len(self.accesses))))
-        out += self.padded(tile)
+        strides = self.lane_strides()
+        # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
+        # each lane.
+        loads_ = []
+        for slot in range(1, len(self.accesses)):
+            elements = self.elements(slot, tile)
+            loads_.append(self.c.let(f"{elements} / {lanes}") if strides[slot] == "1.0" else elements)
+        out.append(self.c.sum(loads_))
+        out += strides
+        padded = self.padded(tile)
+        steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
+        out.append(self.c.product([*padded, *steps]))
+        out.append("1.0" if any(type(e) is InBounds for e in walk_expr(self.block.value)) else "0.0")
+        sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
+        out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()
         out.append(repr(float(self.index)))
         return out
@@ -112,33 +142,68 @@ class _Features:
     def elements(self, slot: int, inner: set[Var]) -> str:
         return self.c.product(self.spans(slot, inner))
 
-    def touched(self, level: int) -> list[tuple[str, str]]:
-        """(elements, cache lines) of each access while the loops up to `level` run."""
+    def touched(self, level: int) -> list[tuple[str, str, str, str]]:
+        """(elements, cache lines, lines as the first-level cache feels them, pages) of each access while the
+        loops up to `level` run."""
         inner = {f.var for f in self.path[: level + 1]}
-        out: list[tuple[str, str]] = []
+        out: list[tuple[str, str, str, str]] = []
         for s, (buffer, _) in enumerate(self.accesses):
             spans = self.spans(s, inner)
             elements = self.c.product(spans)
             per_line = LINE // buffer.dtype.bytes
             last = spans[-1] if spans else "1.0"
             rows = self.c.product(spans[:-1])
-            lines = (
-                rows
-                if last == "1.0"
-                else self.c.product([rows, self.c.let(f"maximum(1.0, {last} * {1 / per_line})")])
-            )
-            out.append((elements, lines))
+            row_lines = "1.0" if last == "1.0" else self.c.let(f"maximum(1.0, {last} * {1 / per_line})")
+            lines = self.c.product([rows, row_lines])
+            felt = self.felt(buffer, lines, rows, row_lines)
+            out.append((elements, lines, felt, self.pages(buffer, lines, rows)))
         return out
 
+    def felt(self, buffer: Buffer, lines: str, rows: str, row_lines: str) -> str:
+        """Lines as a first-level cache feels them: rows that start at few places of a page share its sets, so
+        that R rows of l lines fill only places * l of the PAGE / LINE sets."""
+        places, sets = row_places(buffer), PAGE // LINE
+        if places >= sets:
+            return lines
+        filled = self.c.let(f"minimum({float(sets)}, {float(places)} * {row_lines})")
+        crowded = self.c.let(f"maximum({lines}, {lines} * {float(sets)} / {filled})")
+        # One row is never crowded.
+        return self.c.let(f"minimum({crowded}, {lines} * {rows})")
+
+    def pages(self, buffer: Buffer, lines: str, rows: str) -> str:
+        """Pages that the rows lie on; a dense panel fills its pages."""
+        dense = self.c.let(f"{lines} * {LINE / PAGE}")
+        if buffer.scope != "global" or len(buffer.shape) < 2:
+            return dense
+        apart = min(1.0, (buffer.shape[-1].const or 1) * buffer.dtype.bytes / PAGE)
+        return self.c.let(f"maximum({dense}, {rows} * {apart})")
+
+    def lane_strides(self) -> list[str]:
+        """For each access: 0 when it does not move with the lanes, 1 for one element a lane, 2 for anything
+        else."""
+        lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
+        out: list[str] = []
+        for _, indices in self.accesses:
+            moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
+            unit = lane is not None and moving == [len(indices) - 1] and indices[-1].coefficient(lane) == 1
+            out.append("0.0" if not moving else "1.0" if unit else "2.0")
+        return out + ["0.0"] * (SLOTS - len(out))
+
+    def kinds(self) -> list[tuple[Var, IterKind]]:
+        """The iteration variables, the spatial ones first, each with its kind."""
+        pairs = list(zip(self.block.iters, self.block.kinds, strict=True))
+        return sorted(pairs, key=lambda p: p[1] is IterKind.REDUCE)
+
     def padded(self, tile: set[Var]) -> list[str]:
-        """The extents of the first spatial dimensions, rounded up to whole register tiles."""
+        """The extent of each spatial iteration variable, rounded up to whole register tiles: tiles beyond do
+        not run."""
         out: list[str] = []
         for it, kind, bind in zip(self.block.iters, self.block.kinds, self.block.binds, strict=True):
-            if kind is IterKind.SPATIAL and len(out) < _SPATIAL:
+            if kind is IterKind.SPATIAL:
                 box = region([(relax(bind),)], tile)
                 span = box[0][1] if box is not None else poly(1)
                 out.append(self.c.emit(ceil_div(it.extent, span) * span))
-        return out + ["1.0"] * (_SPATIAL - len(out))
+        return out
 
     def copies(self) -> list[str]:
         """For the first copies into memory: how many elements they copy in all, and whether the lanes run

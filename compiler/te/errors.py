@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..ir.dtype import DType
 from ..ir.dtype import TypeMismatch as TypeMismatch
 from ..ir.span import Span, user_span
 
@@ -24,3 +25,11 @@ def tensor_error(message: str, span: Span | None = None) -> TensorError:
 def mismatch(message: str, span: Span | None = None) -> TypeMismatch:
     """A TypeMismatch that knows where it happened."""
     return TypeMismatch(located(message, span))
+
+
+def parse_dtype(dtype: str | DType) -> DType:
+    """The dtype of that name. TypeMismatch, with the user's line and the known names."""
+    try:
+        return DType.parse(dtype)
+    except TypeMismatch as e:
+        raise mismatch(str(e)) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.dtype import BOOL, DType
 from ..ir.expr import Binary, Cast, Const, Expr, InBounds, IndexValue, Select
-from .errors import mismatch, tensor_error
+from .errors import mismatch, parse_dtype, tensor_error
 from .guards import unproved
 from .index import Index, index_arithmetic, is_index
 from .literal import is_literal, literal
@@ -15,17 +15,17 @@ from .value import Value, arithmetic, found, same_dtype, unary
 
 def const(value: int | float | bool, dtype: str | DType = "float32") -> Value:
     """A constant. TypeMismatch when `dtype` cannot represent it."""
-    return Value(literal(value, DType.parse(dtype)))
+    return Value(literal(value, parse_dtype(dtype)))
 
 
 def max_value(dtype: str | DType) -> Value:
     """The largest value of `dtype`; infinity for floats."""
-    return Value(highest(DType.parse(dtype)))
+    return Value(highest(parse_dtype(dtype)))
 
 
 def min_value(dtype: str | DType) -> Value:
     """The smallest value of `dtype`; minus infinity for floats."""
-    return Value(lowest(DType.parse(dtype)))
+    return Value(lowest(parse_dtype(dtype)))
 
 
 def highest(dtype: DType) -> Const:
@@ -40,7 +40,7 @@ def lowest(dtype: DType) -> Const:
 
 def cast(x: object, dtype: str | DType) -> Value:
     """`x`, a value, an index or a literal, converted by NumPy's astype rules."""
-    to = DType.parse(dtype)
+    to = parse_dtype(dtype)
     if isinstance(x, Index):
         if to.is_bool:
             raise mismatch("te.cast: an index is not a bool; compare it")

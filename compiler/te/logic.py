@@ -29,14 +29,24 @@ def conjunction(a: Expr, b: Expr) -> Expr:
         return a
     if _is(b, False) or _is(a, True):
         return b
-    if type(a) is InBounds and type(b) is InBounds:
-        return in_bounds(a.conditions + b.conditions)
-    if type(b) is InBounds:
-        a, b = b, a
-    # The conjunction of index conditions stays in front, where it can guard reads.
-    if type(a) is InBounds and type(b) is Binary and b.op == "and" and type(b.a) is InBounds:
-        return conjunction(in_bounds(a.conditions + b.a.conditions), b.b)
-    return Binary("and", a, b)
+    (front_a, rest_a), (front_b, rest_b) = _split(a), _split(b)
+    rest = rest_b if rest_a is None else rest_a if rest_b is None else Binary("and", rest_a, rest_b)
+    if not front_a and not front_b:
+        return Binary("and", a, b)
+    # The conditions on indices stand together in front, where they can guard reads.
+    front = in_bounds(front_a + front_b)
+    if rest is None or _is(front, False):
+        return front
+    return rest if _is(front, True) else Binary("and", front, rest)
+
+
+def _split(e: Expr) -> tuple[tuple[Poly, ...], Expr | None]:
+    """The conditions on indices that lead a conjunction, and the rest of it."""
+    if type(e) is InBounds:
+        return e.conditions, None
+    if type(e) is Binary and e.op == "and" and type(e.a) is InBounds:
+        return e.a.conditions, e.b
+    return (), e
 
 
 def disjunction(a: Expr, b: Expr) -> Expr:

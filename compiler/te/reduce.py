@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from ..arith import Var
 from ..ir.dtype import DType
 from ..ir.expr import Const
-from .errors import mismatch, tensor_error
+from .errors import mismatch, parse_dtype, tensor_error
 from .functions import cast, highest, lowest
 from .index import ReduceAxis, as_poly
 from .tensor import check_name
-from .value import Reduction, Value, check, found, free_vars
+from .value import Reduction, Value, found, free_vars
 
 Axes = ReduceAxis | Sequence[ReduceAxis]
 
@@ -55,10 +55,9 @@ def min(expr: object, axis: Axes) -> Value:
 
 def _accumulate(word: str, op: str, start: int, expr: object, axis: Axes, dtype: str | DType | None) -> Value:
     term = _term(word, expr)
-    check(op, term.dtype)
-    wide = term.dtype.accumulator if dtype is None else DType.parse(dtype)
+    wide = term.dtype.accumulator if dtype is None else parse_dtype(dtype)
     result = term.dtype if dtype is None else wide
-    check(op, wide)
+    _numbers(word, wide)
     init = Const(float(start) if wide.is_float else start, wide)
     return cast(_reduction(word, op, cast(term, wide), axis, init), result)
 
@@ -66,14 +65,20 @@ def _accumulate(word: str, op: str, start: int, expr: object, axis: Axes, dtype:
 def _term(word: str, expr: object) -> Value:
     if not isinstance(expr, Value):
         raise mismatch(f"te.{word}: expected a value, got {found(expr)}")
+    _numbers(word, expr.dtype)
     return expr
 
 
+def _numbers(word: str, dtype: DType) -> None:
+    if dtype.is_bool:
+        raise mismatch(f"te.{word} takes numbers, got bool; te.cast it first")
+
+
 def _reduction(word: str, op: str, term: Value, axis: Axes, init: Const) -> Reduction:
-    check(op, term.dtype)
     axes = (axis,) if isinstance(axis, ReduceAxis) else axis
     if not isinstance(axes, Sequence) or not axes:
-        raise tensor_error(f"te.{word}: `axis` takes reduce axes, got {axis!r}")
+        advice = f"; te.{word}imum takes two operands" if word in ("min", "max") else ""
+        raise tensor_error(f"te.{word}: `axis` takes what te.reduce_axis made, got {axis!r}{advice}")
     used = free_vars(term)
     seen: list[Var] = []
     for a in axes:

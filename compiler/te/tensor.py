@@ -10,7 +10,7 @@ from ..arith import Var, poly
 from ..ir.dtype import DType
 from ..ir.expr import Buffer, Const, Expr, Load
 from ..ir.span import Span
-from .errors import mismatch, tensor_error
+from .errors import mismatch, parse_dtype, tensor_error
 from .index import as_poly
 from .value import Read
 
@@ -101,4 +101,4 @@ def placeholder(shape: Sequence[int] | int, dtype: str | DType = "float32", name
     """A tensor that the caller hands in."""
     check_name(name, "te.placeholder")
     what = f"te.placeholder {name!r}"
-    return Tensor(name, check_shape(shape, what), DType.parse(dtype), None)
+    return Tensor(name, check_shape(shape, what), parse_dtype(dtype), None)

@@ -172,7 +172,7 @@ def arithmetic(op: str, a: object, b: object) -> Value:
     """A binary operation or a comparison of two values."""
     if op == "pow" and isinstance(a, Value) and type(b) is int and b in _PRODUCTS and not a.dtype.is_bool:
         return _product(a, b)
-    if op in ("shl", "shr") and isinstance(a, Value) and type(b) is int and not 0 <= b < a.dtype.bits:
+    if op in ("shl", "shr") and isinstance(a, Value) and is_literal(b) and not 0 <= b < a.dtype.bits:  # type: ignore[operator]
         raise mismatch(f"{SIGNS[op]}: the shift {b} is not in [0, {a.dtype.bits}), the bits of {a.dtype}")
     x, y = same_dtype(op, a, b)
     check(op, x.dtype)

@@ -50,7 +50,8 @@ class FakeParser:
             if not isinstance(spec.get(name), int):
                 raise SpecError("must be an integer", f"/{name}")
         program = json.dumps(dict(spec), sort_keys=True)
-        return Workload(key_of(dict(spec)), "matmul", program, "def matmul(): ...", self.flops(program))
+        key = key_of({k: v for k, v in spec.items() if k != "name"})
+        return Workload(key, "matmul", program, "def matmul(): ...", self.flops(program))
 
     def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
         given = {"kind": spec} if isinstance(spec, str) else dict(spec)
@@ -102,13 +103,30 @@ class Api:
         return {"Authorization": f"Bearer {self.store.create_token('test', scopes)[1]}"}
 
 
+class Switch:
+    """An ASGI application that passes requests on to another, which can be changed: tests share a server."""
+
+    def __init__(self) -> None:
+        self.app: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
+
+
 @contextlib.contextmanager
 def serving(store: Store, settings: Settings | None = None) -> Iterator[Api]:
-    """The application on a free port."""
-    chosen = settings or Settings()
+    """The application on a free port, on a server of its own."""
+    switch = Switch()
+    with served(switch) as url, serving_at(url, switch, store, settings) as api:
+        yield api
+
+
+@contextlib.contextmanager
+def serving_at(url: str, switch: Switch, store: Store, settings: Settings | None = None) -> Iterator[Api]:
+    """The application behind a switch."""
     dispatcher, stopping = FakeDispatcher(), threading.Event()
-    app = create_app(store, chosen, dispatcher, FakeParser(), stopping)
-    with served(app) as url, httpx.Client(base_url=url, timeout=10, trust_env=False, headers=TRACED) as http:
+    switch.app = create_app(store, settings or Settings(), dispatcher, FakeParser(), stopping)
+    with httpx.Client(base_url=url, timeout=10, trust_env=False, headers=TRACED) as http:
         try:
             yield Api(url, store, dispatcher, stopping, http)
         finally:

@@ -24,10 +24,6 @@ from service_harness import (
 INVALID = ("invalid-request", "The request does not say what this route needs")
 
 
-def _submit(api: Api, **more: object) -> object:
-    return api.http.post("/v1/jobs", json={"workload": MATMUL, **more})
-
-
 def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(api: Api) -> None:
     attach(api.store)
     answer = api.http.post("/v1/jobs", json={"workload": MATMUL, "budget": {"trials": 5, "seconds": 60}})
@@ -69,8 +65,16 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
     }
 
 
+def test_one_workload_may_be_submitted_under_two_names(api: Api) -> None:
+    answers = [
+        api.http.post("/v1/jobs", json={"workload": {**MATMUL, "name": name}}) for name in ("mine", "yours")
+    ]
+    keys = [answer.json()["workload"]["key"] for answer in answers]
+    assert keys == [key_of(MATMUL)] * 2
+
+
 def test_submitting_wakes_the_dispatcher(api: Api) -> None:
-    _submit(api)
+    api.http.post("/v1/jobs", json={"workload": MATMUL})
     assert api.dispatcher.woken == 1
 
 

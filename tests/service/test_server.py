@@ -74,25 +74,32 @@ def test_sigterm_ends_streams_long_polls_and_searches_and_then_the_server_with_0
     job = stored_job(store)
     ended: list[str] = []
     with _running(tmp_path) as server:
+        http = httpx.Client(base_url=server.url, timeout=60, trust_env=False)
+        open_requests = threading.Barrier(3)
 
         def follow() -> None:
-            with httpx.stream("GET", f"{server.url}/v1/jobs/{job.id}/events", trust_env=False) as answer:
+            with http.stream("GET", f"/v1/jobs/{job.id}/events") as answer:
+                open_requests.wait()
                 answer.read()
             ended.append("stream")
 
         def wait() -> None:
-            httpx.get(f"{server.url}/v1/jobs/{job.id}?wait=50s", timeout=60, trust_env=False)
+            open_requests.wait()
+            http.get(f"/v1/jobs/{job.id}?wait=50s")
             ended.append("long poll")
 
         threads = [threading.Thread(target=target) for target in (follow, wait)]
         for thread in threads:
             thread.start()
+        open_requests.wait(10)
         _until(lambda: bool(server.searches()))
+        time.sleep(0.5)  # the long poll has been sent by then
         begun = time.monotonic()
         server.process.terminate()
         code = server.process.wait(10)
         for thread in threads:
             thread.join(5)
+        http.close()
         (search,) = server.searches()
         assert (code, sorted(ended), time.monotonic() - begun < 6) == (0, ["long poll", "stream"], True)
         assert (_is_gone(search[2]), server.ready_file.exists(), store.job(job.id).state) == (

@@ -32,18 +32,16 @@ def test_an_operator_is_read_as_its_program() -> None:
     )
 
 
-def test_a_stored_program_is_canonical_and_reads_back_to_the_same_workload() -> None:
+def test_a_stored_program_reads_back_to_the_same_workload() -> None:
     workload = PARSER.workload(MATMUL)
-    again = ir.from_json(json.loads(workload.program))
-    assert (ir.canonical_json(again), ir.workload_key(again)) == (workload.program, workload.key)
+    assert ir.workload_key(ir.from_json(json.loads(workload.program))) == workload.key
 
 
-def test_a_program_with_names_is_the_same_workload_as_its_operator() -> None:
+def test_a_program_is_the_same_workload_as_its_operator_whatever_its_names() -> None:
     program = ir.to_json(topi.create(MATMUL))
-    assert (PARSER.workload(program).key, PARSER.workload(program).program) == (
-        PARSER.workload(MATMUL).key,
-        PARSER.workload(MATMUL).program,
-    )
+    nameless = ir.to_json(topi.create(MATMUL), names=False)
+    keys = {PARSER.workload(spec).key for spec in (MATMUL, program, nameless)}
+    assert len(keys) == 1
 
 
 def test_a_programs_operations_are_counted() -> None:

@@ -25,7 +25,7 @@ Make = Callable[[], CostModel]
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Features of which three matter, and scores in [0, 1]."""
-    features = (2.0 ** np.random.default_rng(seed).integers(0, 10, (n, 20))).astype(np.float32)
+    features = (2.0 ** np.random.default_rng(seed).integers(0, 10, (n, 8))).astype(np.float32)
     logs = np.log2(features[:, :3])
     return features, (1 / (1 + ((logs - 4) ** 2).sum(axis=1) / 20)).astype(np.float32)
 

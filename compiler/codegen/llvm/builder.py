@@ -58,6 +58,10 @@ class Builder:
         """The depth of the scope that the value belongs to; 0 for arguments and literals."""
         return self._depth.get(value, 0)
 
+    def leave(self, value: str) -> None:
+        """A value of a loop that has ended is one of the innermost scope from here on."""
+        self._depth[value] = min(self._depth.get(value, 0), len(self.scopes) - 1)
+
     def put(self, text: str) -> str:
         """An instruction in the innermost scope; its value's name."""
         return self._put(text, len(self.scopes) - 1)

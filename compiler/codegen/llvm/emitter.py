@@ -29,6 +29,8 @@ from .values import Values
 #: Local buffers of more bytes than this together are workspaces: threads' stacks are small.
 MAX_STACK = 16 << 10
 ALIGNMENT = 64
+#: Instances looked at for each instruction allowed: those past a predicate give none, and cost time all the same.
+_VISITS = 8
 
 
 def emit(
@@ -45,6 +47,7 @@ class _Emitter:
     def __init__(self, func: PrimFunc, target: Target, max_instructions: int, versioned: bool) -> None:
         self._func = func
         self._builder = b = Builder(max_instructions)
+        self._visits = 0
         self._stack: list[str] = []
         self._workspaces: list[Buffer] = []
         self._pointers: dict[Buffer, str] = {}
@@ -102,6 +105,9 @@ class _Emitter:
     # ------------------------------------------------------------------------------------------------------
     def _block(self, b: Block) -> None:
         """One instance, or one for each lane."""
+        self._visits += 1
+        if self._visits > _VISITS * self._builder.limit:
+            raise BuildError(f"the kernel unrolls more than {_VISITS * self._builder.limit} instances of blocks")
         try:
             self._assign(b)
         except BuildError as e:
@@ -118,6 +124,7 @@ class _Emitter:
         runs = self._conditions.all_of(steps) if steps else True
         if runs is False:
             return
+        self._memory.existing = exist
         value = self._values.value(b.value)
         dtype = b.buffer.dtype
         if runs is not True:

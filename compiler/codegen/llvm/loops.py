@@ -122,6 +122,8 @@ class Loops:
         lines.append(f"  br i1 {more}, label %{head}, label %{after}")
         lines.append(f"{after}:")
         cells = {k: registers.cells[k] for k in before}
+        for key, _, _ in phis:
+            b.leave(cells[key].value)
         if entering is not True:
             for key, _, cell in phis:
                 merged = b.name()

@@ -51,6 +51,8 @@ class Memory:
         self.registers = Registers(builder)
         #: Conditions around the expression that is being emitted: outside of them it must not read.
         self.reading: Conjunction = ()
+        #: Which instances of the block that is being emitted exist.
+        self.existing: Conjunction = ()
         self._prepared: dict[tuple[int, Conjunction], _Access] = {}
         self._stores: dict[Buffer, int] = {}
 
@@ -111,7 +113,8 @@ class Memory:
     def _load(self, x: Load, zero: bool) -> Value:
         buffer = x.buffer
         if buffer.scope == "register":
-            v = self.registers.read(buffer, *self.place(x, buffer, x.indices), self._point.lanes)
+            element, stride = self.place(x, buffer, x.indices)
+            v = self.registers.read(buffer, element, stride, self._point.lanes, self._some_lanes_lack)
             return self._zero_outside(v, buffer.dtype) if zero else v
         reading = self.reading
         access = self._access(id(x), buffer, x.indices, reading)
@@ -136,6 +139,9 @@ class Memory:
                 buffer.dtype,
             )
         return self._zero_outside(known, buffer.dtype) if zero and not moves else known
+
+    def _some_lanes_lack(self) -> bool:
+        return any(self._conditions.moves_with_lane(p) for p in self.existing)
 
     def _zero_outside(self, v: Value, dtype: DType) -> Value:
         c = self._conditions.all_of(self.reading)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from ...ir import Buffer
@@ -44,9 +45,13 @@ class Registers:
         #: Element -> the cell that holds it.
         self._owners: dict[Key, Key] = {}
 
-    def read(self, buffer: Buffer, element: int, stride: int, lanes: int | None) -> Value:
-        """The value from `element` on: of each lane, or of all lanes where the stride is 0. Raises
-        BuildError if there is none.
+    def read(
+        self, buffer: Buffer, element: int, stride: int, lanes: int | None, partial: Callable[[], bool]
+    ) -> Value:
+        """The value from `element` on: of each lane, or of all lanes where the stride is 0.
+
+        Raises BuildError where there is none, unless `partial` says that a mask excludes some lanes: these
+        are 0.
         """
         cell = self.cells.get((buffer, element))
         if lanes is None or not stride:
@@ -56,8 +61,9 @@ class Registers:
         if cell is not None and cell.lanes == lanes and cell.stride == stride:
             return cell.value, True
         kind, one = vector_type(value_type(buffer.dtype), lanes), value_type(buffer.dtype)
-        value = "poison"
-        for n in range(lanes):
+        there = [n for n in range(lanes) if (buffer, element + stride * n) in self._owners]
+        value = "zeroinitializer" if len(there) < lanes and partial() else "poison"
+        for n in range(lanes) if value == "poison" else there:
             x = self._element(buffer, element + stride * n)
             value = self._b.shared(f"insertelement {kind} {value}, {one} {x}, i64 {n}")
         return value, True

@@ -1,0 +1,439 @@
+"""Mistakes are refused where the user made them: by their whole text, with the file and the line of the mistake."""
+
+import linecache
+
+import numpy as np
+import pytest
+
+from tilewright.compiler import te
+from tilewright.compiler.ir import TypeMismatch
+
+A = te.placeholder((4, 3), "float32", name="A")
+B = te.placeholder((3,), "float32", name="B")
+N = te.placeholder((4,), "int32", name="N")
+H = te.placeholder((4,), "float16", name="H")
+T = te.placeholder((4,), "bool", name="T")
+k = te.reduce_axis((0, 3), name="k")
+m = te.reduce_axis((0, 64), name="m")
+
+
+def over(f, shape=(4,)):
+    """A compute of the function, over 4 elements."""
+    return lambda: te.compute(shape, f, name="C")
+
+
+def leaked():
+    """An index of one compute used in another."""
+    seen = []
+    te.compute((3,), lambda p: (seen.append(p), B[p])[1], name="P")
+    te.compute((4,), lambda i: A[i, seen[0]], name="C")
+
+
+MISTAKES = {
+    "too few arguments": (
+        over(lambda i, j: A[i, j]),
+        te.TensorError,
+        "te.compute 'C': the function takes 2 arguments, but the shape has 1 dimension",
+    ),
+    "too many arguments": (
+        over(lambda i: A[i, 0], (4, 3)),
+        te.TensorError,
+        "te.compute 'C': the function takes 1 argument, but the shape has 2 dimensions",
+    ),
+    "no function": (
+        lambda: te.compute((4,), A, name="C"),
+        te.TensorError,
+        "te.compute 'C': expected a function of 1 indices, got Tensor",
+    ),
+    "too few indices": (over(lambda i: A[i]), te.TensorError, "'A' has 2 dimensions, got 1 index"),
+    "too many indices": (over(lambda i: B[i, 0]), te.TensorError, "'B' has 1 dimension, got 2 indices"),
+    "a reduce axis outside of a reduction": (
+        over(lambda i: A[i, k]),
+        te.TensorError,
+        "te.compute 'C' uses 'k', which is neither a variable of the function nor the axis of a reduction around it",
+    ),
+    "a reduce axis beside its reduction": (
+        over(lambda i: te.sum(A[i, k], axis=k) + B[k]),
+        te.TensorError,
+        "te.compute 'C' uses 'k', which is neither a variable of the function nor the axis of a reduction around it",
+    ),
+    "a reduce axis that is not used": (
+        over(lambda i: te.sum(A[i, 0], axis=k)),
+        te.TensorError,
+        "te.sum: the expression does not use the reduce axis 'k'",
+    ),
+    "a reduce axis given twice": (
+        over(lambda i: te.max(A[i, k], axis=[k, k])),
+        te.TensorError,
+        "te.max: the reduce axis 'k' is given twice",
+    ),
+    "an index as a reduce axis": (
+        over(lambda i: te.sum(A[i, 0], axis=[i])),
+        te.TensorError,
+        "te.sum: `axis` takes what te.reduce_axis made, got i",
+    ),
+    "a second operand as a reduce axis": (
+        over(lambda i: te.max(A[i, 0], B[0])),
+        te.TensorError,
+        "te.max: `axis` takes what te.reduce_axis made, got B[0]; te.maximum takes two operands",
+    ),
+    "a variable of another compute": (
+        leaked,
+        te.TensorError,
+        "te.compute 'C' uses 'p', which is neither a variable of the function nor the axis of a reduction around it",
+    ),
+    "an index out of range": (
+        over(lambda i: A[i + 1, 0]),
+        te.TensorError,
+        "'A' has the extent 4 in dimension 0, but the index i + 1 takes values from 1 to 4; "
+        "guard the read with te.if_then_else",
+    ),
+    "a reduce axis longer than the tensor": (
+        over(lambda i: te.sum(B[m], axis=m)),
+        te.TensorError,
+        "'B' has the extent 3 in dimension 0, but the index m takes values from 0 to 63; "
+        "guard the read with te.if_then_else",
+    ),
+    "a guard that lets one element too many through": (
+        over(lambda i: te.if_then_else(i < 4, B[i], 0.0), (5,)),
+        te.TensorError,
+        "'B' has the extent 3 in dimension 0, but the index i takes values from 0 to 4; "
+        "guard the read with te.if_then_else",
+    ),
+    "tensors of two dtypes": (
+        over(lambda i: A[i, 0] + H[i]),
+        TypeMismatch,
+        "+: the operands are float32 and float16; te.cast one of them",
+    ),
+    "a comparison of two dtypes": (
+        over(lambda i: te.if_then_else(A[i, 0] < N[i], 1.0, A[i, 0])),
+        TypeMismatch,
+        "<: the operands are float32 and int32; te.cast one of them",
+    ),
+    "branches of two dtypes": (
+        over(lambda i: te.if_then_else(T[i], A[i, 0], N[i])),
+        TypeMismatch,
+        "te.if_then_else: the operands are float32 and int32; te.cast one of them",
+    ),
+    "an index as a value": (
+        over(lambda i: A[i, 0] * i),
+        TypeMismatch,
+        "*: the other operand is the index i; te.cast makes it a value",
+    ),
+    "a value after an index": (
+        over(lambda i: i * A[i, 0]),
+        TypeMismatch,
+        "*: the operands are an index and a value; te.cast(index, 'float32') makes it a value",
+    ),
+    "an index as the result": (
+        over(lambda i: i),
+        TypeMismatch,
+        "te.compute 'C': the function must return a value, got the index i; te.cast makes it a value",
+    ),
+    "a number as the result": (
+        over(lambda i: 1.0),
+        TypeMismatch,
+        "te.compute 'C': the function must return a value, got the literal 1.0, which has no dtype; te.const gives it one",
+    ),
+    "a tensor as the result": (
+        over(lambda i: B),
+        TypeMismatch,
+        "te.compute 'C': the function must return a value, got the tensor 'B', which must be indexed",
+    ),
+    "nothing as the result": (
+        over(lambda i: None),
+        TypeMismatch,
+        "te.compute 'C': the function must return a value, got NoneType",
+    ),
+    "two results": (
+        over(lambda i: (A[i, 0], A[i, 1])),
+        te.TensorError,
+        "te.compute 'C': one result is supported, got a tuple of 2",
+    ),
+    "a tensor as an operand": (
+        over(lambda i: A[i, 0] + B),
+        TypeMismatch,
+        "+: the other operand is the tensor 'B', which must be indexed",
+    ),
+    "tensors added": (
+        lambda: A + B,
+        TypeMismatch,
+        "the tensor 'A' has no operators; index it inside of te.compute",
+    ),
+    "a value as an index": (
+        over(lambda i: B[N[i]]),
+        TypeMismatch,
+        "an index of 'B' must be an integer expression of the variables, got a value of dtype int32",
+    ),
+    "a float as an index": (
+        over(lambda i: B[0.5]),
+        TypeMismatch,
+        "an index of 'B' must be an integer expression of the variables, got the literal 0.5, which has no dtype; "
+        "te.const gives it one",
+    ),
+    "bool + bool": (over(lambda i: T[i] + T[i]), TypeMismatch, "'add' takes numbers, got bool; use `|`"),
+    "bool * bool": (over(lambda i: T[i] * T[i]), TypeMismatch, "'mul' takes numbers, got bool; use `&`"),
+    "minus a bool": (over(lambda i: -T[i]), TypeMismatch, "'neg' takes numbers, got bool; use `~`"),
+    "bools ordered": (over(lambda i: T[i] < T[i]), TypeMismatch, "'lt' orders numbers, got bool"),
+    "a sum of bools": (
+        over(lambda i: te.sum(A[i, k] > 0, axis=k)),
+        TypeMismatch,
+        "te.sum takes numbers, got bool; te.cast it first",
+    ),
+    "/ of integers": (
+        over(lambda i: N[i] / N[i]),
+        TypeMismatch,
+        "'truediv' takes floats, got int32; use `//` or te.truncdiv, or te.cast to a float first",
+    ),
+    "// of floats": (
+        over(lambda i: A[i, 0] // A[i, 1]),
+        TypeMismatch,
+        "'floordiv' takes integers, got float32; use te.floor(a / b)",
+    ),
+    "a power of integers": (
+        over(lambda i: N[i] ** N[i]),
+        TypeMismatch,
+        "'pow' takes floats, got int32; write the product, or te.cast to a float first",
+    ),
+    "bits of floats": (
+        over(lambda i: A[i, 0] & A[i, 1]),
+        TypeMismatch,
+        "'and' takes integers or booleans, got float32",
+    ),
+    "exp of integers": (over(lambda i: te.exp(N[i])), TypeMismatch, "'exp' takes floats, got int32"),
+    "exp of an index": (
+        over(lambda i: te.exp(i)),
+        TypeMismatch,
+        "the operand of te.exp must be a value, got the index i; te.cast makes it a value",
+    ),
+    "division by zero": (over(lambda i: N[i] // 0), TypeMismatch, "//: division by zero"),
+    "remainder by zero": (over(lambda i: te.truncmod(N[i], 0)), TypeMismatch, "te.truncmod: division by zero"),
+    "a shift by the width": (
+        over(lambda i: N[i] << 32),
+        TypeMismatch,
+        "<<: the shift 32 is not in [0, 32), the bits of int32",
+    ),
+    "a negative shift": (
+        over(lambda i: N[i] >> np.int64(-1)),
+        TypeMismatch,
+        ">>: the shift -1 is not in [0, 32), the bits of int32",
+    ),
+    "a float literal for integers": (
+        over(lambda i: N[i] * 2.0),
+        TypeMismatch,
+        "the literal 2.0 is a float and cannot be an int32",
+    ),
+    "an integer literal out of range": (
+        over(lambda i: N[i] + 2**31),
+        TypeMismatch,
+        "the literal 2147483648 does not fit into int32, which holds -2147483648 to 2147483647",
+    ),
+    "an integer literal that a float cannot hold": (
+        over(lambda i: A[i, 0] + (2**24 + 1)),
+        TypeMismatch,
+        "the literal 16777217 cannot be represented in float32",
+    ),
+    "a literal beyond float16": (
+        over(lambda i: H[i] * 65535.0),
+        TypeMismatch,
+        "the literal 65535.0 is beyond the range of float16",
+    ),
+    "a literal below float16": (
+        over(lambda i: H[i] + 1e-9),
+        TypeMismatch,
+        "the literal 1e-09 is too small for float16, which would round it to 0",
+    ),
+    "a bool literal among floats": (
+        over(lambda i: A[i, 0] + True),
+        TypeMismatch,
+        "the literal True cannot be a float32; a bool takes True or False, and only a bool does",
+    ),
+    "a number among bools": (
+        over(lambda i: T[i] & 1),
+        TypeMismatch,
+        "the literal 1 cannot be a bool; a bool takes True or False, and only a bool does",
+    ),
+    "a constant out of range": (
+        lambda: te.const(300, "uint8"),
+        TypeMismatch,
+        "the literal 300 does not fit into uint8, which holds 0 to 255",
+    ),
+    "an unknown dtype of a cast": (
+        over(lambda i: te.cast(A[i, 0], "complex64")),
+        TypeMismatch,
+        "unknown dtype 'complex64'; known: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, "
+        "float32, float64, bfloat16, bool",
+    ),
+    "a number as a condition": (
+        over(lambda i: te.if_then_else(N[i], 1.0, A[i, 0])),
+        TypeMismatch,
+        "te.if_then_else: a condition must be a bool, got int32",
+    ),
+    "an index as a branch": (
+        over(lambda i: te.if_then_else(i < 2, i, 0)),
+        TypeMismatch,
+        "te.if_then_else: a branch is the index i; te.cast makes it a value",
+    ),
+    "two literals as branches": (
+        over(lambda i: te.if_then_else(i < 2, 1.0, 0.0)),
+        TypeMismatch,
+        "te.if_then_else: the operands are the literal 1.0, which has no dtype; te.const gives it one, "
+        "and the literal 0.0, which has no dtype; te.const gives it one",
+    ),
+    "an index divided by a variable": (
+        over(lambda i, j: A[i // (j + 1), 0], (4, 4)),
+        te.TensorError,
+        "//: an index is divided by a positive integer only, got j + 1",
+    ),
+    "a true division of an index": (over(lambda i: B[i / 2]), TypeMismatch, "an index has no '/'; use //"),
+    "a truncated division of an index that may be negative": (
+        over(lambda i: B[te.truncdiv(i - 1, 2)]),
+        te.TensorError,
+        "te.truncdiv: i - 1 may be negative, where truncated and floor division differ; use // and %",
+    ),
+    "a minimum of indices that may be negative": (
+        over(lambda i: B[te.minimum(i - 1, 1)]),
+        te.TensorError,
+        "te.min: cannot prove that min(i - 1, 1) is not negative",
+    ),
+    "a shape of floats": (
+        lambda: te.placeholder((4, 2.5), name="A"),
+        TypeMismatch,
+        "te.placeholder 'A': the extent of dimension 1 must be an integer expression of the variables, "
+        "got the literal 2.5, which has no dtype; te.const gives it one",
+    ),
+    "an empty dimension": (
+        lambda: te.placeholder((4, 0), name="A"),
+        te.TensorError,
+        "te.placeholder 'A': the extent of dimension 1 must be at least 1, got 0",
+    ),
+    "an unknown dtype of a placeholder": (
+        lambda: te.placeholder((4,), "half", name="A"),
+        TypeMismatch,
+        "unknown dtype 'half'; known: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, "
+        "float32, float64, bfloat16, bool",
+    ),
+    "a name that is no identifier": (
+        lambda: te.placeholder((4,), name="my tensor"),
+        te.TensorError,
+        "te.placeholder: a name must be an identifier of at most 100 characters, got 'my tensor'",
+    ),
+    "an empty reduce axis": (
+        lambda: te.reduce_axis((4, 4), name="k"),
+        te.TensorError,
+        "te.reduce_axis 'k': the domain (4, 4) is empty",
+    ),
+    "a reduce axis without a pair": (
+        lambda: te.reduce_axis(4, name="k"),
+        te.TensorError,
+        "te.reduce_axis 'k': the domain must be a pair (low, high), got 4",
+    ),
+    "a symbolic extent": (
+        lambda: te.var("n"),
+        te.TensorError,
+        "te.var('n'): symbolic extents are not supported; give every extent as an integer",
+    ),
+    "a placeholder that is not among the parameters": (
+        lambda: te.create_prim_func([te.compute((4,), lambda i: A[i, 0] + N2[i], name="C"), A], name="f"),
+        te.TensorError,
+        "te.create_prim_func 'f': the placeholder 'N2' is used but is not among the parameters",
+    ),
+    "a program without an output": (
+        lambda: te.create_prim_func([A, B]),
+        te.TensorError,
+        "te.create_prim_func 'main': no parameter is the result of te.compute, so that there is no output",
+    ),
+    "a parameter given twice": (
+        lambda: te.create_prim_func([A, A]),
+        te.TensorError,
+        "te.create_prim_func 'main': the parameter 'A' is given twice",
+    ),
+    "a parameter that is no tensor": (
+        lambda: te.create_prim_func([A, 3]),
+        te.TensorError,
+        "te.create_prim_func 'main': the parameters must be tensors, got int",
+    ),
+    "buffers beyond every memory": (
+        lambda: te.create_prim_func([B, te.compute((2**20, 2**20), lambda i, j: B[0], name="C")]),
+        te.TensorError,
+        f"te.create_prim_func 'main': the buffers hold {2**42 + 12} bytes; at most {2**34} are allowed",
+    ),
+}
+N2 = te.placeholder((4,), "float32", name="N2")
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_the_refusal_of(name):
+    mistake, error, message = MISTAKES[name]
+    with pytest.raises(error) as e:
+        mistake()
+    text, _, place = str(e.value).partition("\n  at ")
+    assert text == message
+    assert place.startswith("test_refusals.py:")
+
+
+def line_of(mistake):
+    """The source of the line that a refusal names."""
+    with pytest.raises((te.TensorError, TypeMismatch)) as e:
+        mistake()
+    _, _, place = str(e.value).partition("\n  at test_refusals.py:")
+    return linecache.getline(__file__, int(place)).strip()
+
+
+def test_the_line_of_an_index_out_of_range_is_that_of_the_read():
+    def element(i):
+        inside = A[i, 0]
+        outside = A[i + 4, 0]
+        return inside + outside
+
+    assert line_of(lambda: te.compute((4,), element, name="C")) == "outside = A[i + 4, 0]"
+
+
+def test_the_line_of_a_stray_reduce_axis_is_that_of_its_use():
+    def element(i):
+        total = te.sum(A[i, k], axis=k)
+        stray = B[k] * 2
+        return total + stray
+
+    assert line_of(lambda: te.compute((4,), element, name="C")) == "stray = B[k] * 2"
+
+
+def test_the_line_of_a_wrong_number_of_arguments_is_that_of_the_compute():
+    def element(i, j):
+        return A[i, j]
+
+    def mistake():
+        te.compute((4,), element, name="C")
+
+    assert line_of(mistake) == 'te.compute((4,), element, name="C")'
+
+
+def test_the_line_of_a_truth_value_is_that_of_its_if():
+    def element(i):
+        if A[i, 0] > 0:
+            return A[i, 0]
+        return B[0]
+
+    assert line_of(lambda: te.compute((4,), element, name="C")) == "if A[i, 0] > 0:"
+
+
+TRUTH = (
+    "the truth of a symbolic expression is not known while the program is written; use te.if_then_else instead of "
+    "`if`, te.all or & instead of `and` and of a < b < c, te.any or | instead of `or`, ~ instead of `not`"
+)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda i: A[i, 0] if i < 2 else B[0],
+        lambda i: te.if_then_else(0 < i < 3, A[i, 0], 0.0),
+        lambda i: te.if_then_else(i > 0 and i < 3, A[i, 0], 0.0),
+        lambda i: te.if_then_else(not i, A[i, 0], 0.0),
+        lambda i: A[i, 0] if A[i, 0] == B[0] else B[0],
+    ],
+)
+def test_truth_values_are_refused_with_what_to_write_instead(f):
+    with pytest.raises(TypeMismatch) as e:
+        te.compute((4,), f, name="C")
+    assert str(e.value).partition("\n  at ")[0] == TRUTH
