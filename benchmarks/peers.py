@@ -159,7 +159,7 @@ def _onnxruntime(kind: str, a: Sequence[Array]) -> Call | None:
         else:
             inputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, w.shape))
             feeds[name] = w
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * a[0].ndim)]
     graph = helper.make_graph(nodes, "g", inputs, outputs, fixed)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     onnx.checker.check_model(model)

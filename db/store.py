@@ -33,9 +33,9 @@ class CatalogStore(Protocol):
     """Workloads, targets and kinds of hardware: the three parts of a best-known schedule's key."""
 
     def put_workload(self, key: str, name: str, program: str, script: str) -> Workload:
-        """Store a program under its key; a known key keeps its first name and script.
+        """Store a program under its key; a known key keeps its first name, program and script.
 
-        Raises Conflict where the key is known with another program.
+        The key is that of the program without its names, so that a later program may differ in them.
         """
 
     def workload(self, key: str) -> Workload: ...

@@ -89,10 +89,8 @@ class Presenter:
 
     def _progress(self, job: Job, best: Trial | None, flops: float | None) -> ProgressView:
         counts = self._store.trial_counts(job.id)
-        elapsed = 0.0
-        if job.started_at is not None:
-            until = job.finished_at if job.finished_at is not None else self._store.now()
-            elapsed = max(0.0, until - job.started_at)
+        until = job.finished_at if job.finished_at is not None else self._store.now()
+        elapsed = 0.0 if job.started_at is None else max(0.0, until - job.started_at)
         return ProgressView(
             done=job.done,
             asked=job.trials,
@@ -105,8 +103,15 @@ class Presenter:
             best_seconds=None if best is None else best.seconds,
             best_gflops=None if best is None else _gflops(flops, best.seconds),
             elapsed_seconds=elapsed,
-            eta_seconds=eta(job, elapsed),
+            eta_seconds=eta(job, self._measuring_seconds(job, until), elapsed),
         )
+
+    def _measuring_seconds(self, job: Job, until: float) -> float:
+        """Seconds since the job's first trial began: its pace does not count the start of the search."""
+        first = self._store.trials(job.id, -1, 1) if job.done else []
+        if not first or first[0].started_at is None:
+            return 0.0
+        return max(0.0, until - first[0].started_at)
 
     def _read_workload(self, key: str) -> WorkloadView:
         return workload_view(self.stored_workload(key))
@@ -157,12 +162,12 @@ def token_view(token: Token) -> TokenView:
     )
 
 
-def eta(job: Job, elapsed: float) -> float | None:
-    """Seconds until the budget is used up, at the pace so far; None before the first result and after the
-    end."""
-    if job.finished_at is not None or job.done == 0 or elapsed == 0.0:
+def eta(job: Job, measuring: float, elapsed: float) -> float | None:
+    """Seconds until the budget is used up, at the pace of `measuring` seconds so far; `elapsed` counts to
+    the limit of time. None before the first result and after the end."""
+    if job.finished_at is not None or job.done == 0 or measuring == 0.0:
         return None
-    remaining = elapsed / job.done * max(0, job.trials - job.done)
+    remaining = measuring / job.done * max(0, job.trials - job.done)
     return remaining if job.seconds is None else max(0.0, min(remaining, job.seconds - elapsed))
 
 

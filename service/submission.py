@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ..db.errors import NotFound
 from ..db.records import Job, NewJob
 from ..db.store import Store
 from .errors import InvalidRequest, InvalidTarget, InvalidWorkload
@@ -83,10 +82,7 @@ class Submission:
 
 def _keep_workload(workload: Workload, store: Store) -> None:
     """A known key keeps the program it first came with: two people give one workload different names."""
-    try:
-        store.workload(workload.key)
-    except NotFound:
-        store.put_workload(workload.key, workload.name, workload.program, workload.script)
+    store.put_workload(workload.key, workload.name, workload.program, workload.script)
 
 
 def facts_of(hardware: str | None, store: Store) -> dict[str, Any] | None:

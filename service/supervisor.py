@@ -135,13 +135,15 @@ class Supervisor:
         if job.hardware is None:
             (only,) = attached(workers)
             job = self._store.bind_hardware(job.id, only)
-        search = self._searches.setdefault(job.id, _Search())
-        if search.process is not None and search.process.ended() is not None:
-            self._bury(job, search)
-        elif search.process is None:
-            self._begin(job, search)
-        elif job.state == "waiting":
+        if job.state == "waiting":
+            # Before its search begins, which may be later: it no longer waits for a worker, and its time to
+            # wait for one is not running out.
             self._store.set_running(job.id)
+        search = self._searches.setdefault(job.id, _Search())
+        if search.process is None:
+            self._begin(job, search)
+        elif search.process.ended() is not None:
+            self._bury(job, search)
 
     def _begin(self, job: Job, search: _Search) -> None:
         running = sum(1 for s in self._searches.values() if s.process is not None)
@@ -156,7 +158,6 @@ class Supervisor:
         except OSError as error:
             self._fail(job, f"its search cannot be started: {error}")
             return
-        self._store.set_running(job.id)
         log.info("job %s: search %d runs as process %d", job.id, epoch, search.process.pid)
 
     def _misfit(self, job: Job) -> str | None:

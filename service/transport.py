@@ -177,6 +177,9 @@ class Transport:
         except ValueError:
             problem = None
         if not isinstance(problem, dict) or "code" not in problem:
+            if response.status_code in (502, 503, 504):
+                # A proxy in front of a server that restarts says so.
+                raise SourceUnreachable(f"{self.url} answered {response.status_code}: its server is not up")
             raise NotATilewright(
                 f"an answer {response.status_code} to {response.request.url.path} without a problem document",
                 self.url,

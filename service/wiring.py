@@ -10,7 +10,7 @@ from typing import Any
 
 import rfc8785
 
-from ..compiler import CODEGEN_VERSION, ir, topi
+from ..compiler import CODEGEN_VERSION, interpret, ir, topi
 from ..compiler.target import Hardware, Target, TargetError
 from .workloads import SpecError, TargetSpec, Workload
 
@@ -57,7 +57,11 @@ class CompilerParser:
             if "op" in spec:
                 return topi.create(dict(spec))
             if "tilewright" in spec:
-                return ir.from_json(dict(spec))
+                func = ir.from_json(dict(spec))
+                problem = interpret.plain_problem(func)
+                if problem is not None:
+                    raise SpecError(f"a workload is a program as te makes it, unscheduled: {problem}")
+                return func
         except (topi.OperatorError, ir.VerifyError) as error:
             raise SpecError(error.message, error.pointer) from error
         raise SpecError(

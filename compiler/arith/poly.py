@@ -230,7 +230,9 @@ def _spell(a: Atom, in_product: bool) -> str:
 
 def _factor(p: Poly) -> str:
     """`p` as an operand of a division: in brackets unless it is a plain name or number."""
-    plain = p.const is not None or (p.atom is not None and not (type(p.atom) is Fn and p.atom.op == "floordiv"))
+    plain = p.const is not None or (
+        p.atom is not None and not (type(p.atom) is Fn and p.atom.op == "floordiv")
+    )
     return repr(p) if plain else f"({p!r})"
 
 

@@ -2,8 +2,20 @@
 
 from .check import CheckResult, Expected, check
 from .inputs import poisoned, random_inputs
+from .plain import plain_problem
 from .reference import NotPlain, expected
 from .scalar import run
 from .scalars import OutOfBounds
 
-__all__ = ["CheckResult", "Expected", "NotPlain", "OutOfBounds", "check", "expected", "poisoned", "random_inputs", "run"]
+__all__ = [
+    "CheckResult",
+    "Expected",
+    "NotPlain",
+    "OutOfBounds",
+    "check",
+    "expected",
+    "plain_problem",
+    "poisoned",
+    "random_inputs",
+    "run",
+]

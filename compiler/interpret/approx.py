@@ -1,8 +1,9 @@
 """Numbers with a bound on how far a kernel may be from them: the arithmetic of the reference.
 
-Floats are held in float64, whatever their dtype; integers and booleans in their own. Next to each value stands a bound on |what a kernel
-computes - value|. The bound of an operation is that of its operands carried through, plus its own rounding, eps·|result| (eps is the
-distance of 1 to the next float, twice the error of one rounding) or the stated ulps of a function.
+Floats are held in float64, whatever their dtype; integers and booleans in their own. Next to each value
+stands a bound on |what a kernel computes - value|. The bound of an operation is that of its operands carried
+through, plus its own rounding, eps·|result| (eps is the distance of 1 to the next float, twice the error of
+one rounding) or the stated ulps of a function.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from .inputs import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Approx:
-    """value: float64 for floats. error: a bound, broadcastable to value; of a bool: where it may be the other one. None: exact."""
+    """value: float64 for floats. error: a bound, broadcastable to value; of a bool: where it may be the other
+    one. None: exact."""
 
     value: Array
     error: Array | None = None
@@ -48,7 +50,8 @@ def rounding(r: Array, dtype: DType, ulps: float = 1.0) -> Array:
 
 
 def fit(r: Array, error: Array | None, dtype: DType) -> Approx:
-    """Results beyond the range of `dtype` become infinite; where the bound reaches the end of the range, nothing is known."""
+    """Results beyond the range of `dtype` become infinite; where the bound reaches the end of the range,
+    nothing is known."""
     if dtype.bits == 64:
         return Approx(r, error)
     largest = _LARGEST[str(dtype)]
@@ -152,12 +155,24 @@ def _truncdiv(a: Array, b: Array) -> Array:
     return np.asarray((a - np.fmod(a, b)) // b)
 
 
-#: Exact operations. NumPy's integers wrap around, divide by 0 to 0, and shift out every bit for a shift by the width or more.
+#: Exact operations. NumPy's integers wrap around, divide by 0 to 0, and shift out every bit for a shift by
+#: the width or more.
 INTEGER: dict[str, Callable[[Array, Array], Array]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
-    "floordiv": np.floor_divide, "floormod": np.remainder, "truncdiv": _truncdiv, "truncmod": np.fmod,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "shl": np.left_shift, "shr": np.right_shift,
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "floordiv": np.floor_divide,
+    "floormod": np.remainder,
+    "truncdiv": _truncdiv,
+    "truncmod": np.fmod,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shl": np.left_shift,
+    "shr": np.right_shift,
+}
 
 
 def unary(op: str, dtype: DType, a: Approx) -> Approx:
@@ -185,8 +200,13 @@ def _spread(op: str, r: Array, x: Array, e: Array) -> Array:
 
 
 _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-}  # fmt: skip
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
 
 
 def compare(op: str, a: Approx, b: Approx) -> Approx:

@@ -30,7 +30,11 @@ def run_block(block: Block, memory: Memory) -> None:
     value = before.value.copy()
     error = None if before.error is None else before.error.copy()
     op = block.value.op if block.is_reduction and isinstance(block.value, Binary) else None
-    c = contraction_of(block.value.b, block.buffer.dtype) if op == "add" and isinstance(block.value, Binary) else None
+    c = (
+        contraction_of(block.value.b, block.buffer.dtype)
+        if op == "add" and isinstance(block.value, Binary)
+        else None
+    )
     for box in _boxes(block, c):
         at = _place(block, box)
         so_far = Approx(value[at], None if error is None else error[at])
@@ -48,9 +52,7 @@ def _boxes(block: Block, c: Contraction | None) -> Iterator[Box]:
     extents = tuple(v.extent.const or 0 for v in block.iters)
     spatial = [d for d, k in enumerate(block.kinds) if k is IterKind.SPATIAL]
     reduce = [d for d, k in enumerate(block.kinds) if k is IterKind.REDUCE]
-    sizes = _cut(extents, spatial, _weight(block.iters, c))
-    if c is None:
-        sizes = _cut(sizes, reduce, _weight(block.iters, c))
+    sizes = _cut(extents, spatial + reduce, _weight(block.iters, c))
     ranges = (range(0, n, s) for n, s in zip(extents, sizes, strict=True))
     for starts in itertools.product(*ranges):
         here = tuple(min(s, n - a) for a, s, n in zip(starts, sizes, extents, strict=True))
@@ -77,13 +79,15 @@ def _cut(sizes: Sizes, dims: list[int], weight: Callable[[Sizes], float]) -> Siz
     return tuple(cut)
 
 
-def _part(block: Block, op: str | None, c: Contraction | None, box: Box, so_far: Approx, memory: Memory) -> Approx:
+def _part(
+    block: Block, op: str | None, c: Contraction | None, box: Box, so_far: Approx, memory: Memory
+) -> Approx:
     """What the block writes over the box, given what stands there."""
     if op is None or not isinstance(block.value, Binary):
         return evaluate(block.value, box, memory)
     dtype = block.buffer.dtype
     first = all(s == 0 for s, k in zip(box.starts, block.kinds, strict=True) if k is IterKind.REDUCE)
-    total = contract(c, box, block.kinds, dtype, memory) if c is not None else None
+    total = contract(c, box, block.kinds, dtype, _terms(block), memory) if c is not None else None
     if total is None:
         total = _reduce(op, dtype, evaluate(block.value.b, box, memory), box, block)
     if first and block.init is not None:
@@ -105,15 +109,22 @@ def _reduce(op: str, dtype: DType, term: Approx, box: Box, block: Block) -> Appr
     r = combine(value, axis=axes, keepdims=True, dtype=value.dtype)
     if not dtype.is_float:
         return Approx(r, None if error is None else _integer_error(op, error, axes))
-    # Over the whole domain, also where the box holds only a part of it.
-    terms = math.prod(v.extent.const or 1 for v, k in zip(block.iters, block.kinds, strict=True) if k is IterKind.REDUCE)
     size = np.abs(value)
     if op == "add":
-        e = size.sum(axis=axes, keepdims=True) * (8.0 * math.sqrt(terms) * dtype.eps)
+        e = size.sum(axis=axes, keepdims=True) * (8.0 * math.sqrt(_terms(block)) * dtype.eps)
         return Approx(r, e if error is None else e + error.sum(axis=axes, keepdims=True))
     high = size if error is None else size + error
-    e = high.prod(axis=axes, keepdims=True) * (1.0 + terms * dtype.eps) - size.prod(axis=axes, keepdims=True)
+    e = high.prod(axis=axes, keepdims=True) * (1.0 + _terms(block) * dtype.eps) - size.prod(
+        axis=axes, keepdims=True
+    )
     return Approx(r, np.maximum(e, 0.0))
+
+
+def _terms(block: Block) -> int:
+    """The steps of each reduction over the whole domain: the bound is that of the whole sum, also in a box
+    that holds a part of it."""
+    kinds = zip(block.iters, block.kinds, strict=True)
+    return math.prod(v.extent.const or 1 for v, k in kinds if k is IterKind.REDUCE)
 
 
 def _integer_error(op: str, error: Array, axes: tuple[int, ...]) -> Array:
@@ -143,7 +154,8 @@ def _join(op: str, dtype: DType, start: Approx, total: Approx) -> Approx:
 
 
 def _order(block: Block) -> list[int] | None:
-    """The variable of each dimension of the buffer, where the indices are distinct spatial variables; else None."""
+    """The variable of each dimension of the buffer, where the indices are distinct spatial variables; else
+    None."""
     order = [next((d for d, v in enumerate(block.iters) if v is p.atom), -1) for p in block.indices]
     plain = -1 not in order and len(set(order)) == len(order)
     return order if plain and all(block.kinds[d] is IterKind.SPATIAL for d in order) else None
@@ -155,8 +167,10 @@ def _place(block: Block, box: Box) -> tuple[slice | Array, ...]:
     if order is not None:
         return tuple(slice(box.starts[d], box.starts[d] + box.sizes[d]) for d in order)
     spatial = Box(
-        box.vars, box.starts, tuple(n if k is IterKind.SPATIAL else 1 for n, k in zip(box.sizes, block.kinds, strict=True))
-    )  # fmt: skip
+        box.vars,
+        box.starts,
+        tuple(n if k is IterKind.SPATIAL else 1 for n, k in zip(box.sizes, block.kinds, strict=True)),
+    )
     return tuple(index_array(p, spatial) for p in block.indices)
 
 
@@ -170,7 +184,7 @@ def _aligned(block: Block, box: Box, x: Approx) -> Approx:
     def move(a: Array) -> Array:
         rest = [d for d in range(box.rank) if d not in order]
         moved = a.transpose(order + rest)
-        return np.broadcast_to(moved[(..., *[0] * len(rest))], shape)
+        return np.broadcast_to(moved.reshape(moved.shape[: len(order)]), shape)
 
     return Approx(move(x.value), None if x.error is None else move(x.error))
 

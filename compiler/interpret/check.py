@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from .inputs import Array
 class Expected:
     """What a program must compute. One entry for each output, in parameter order.
 
-    outputs: float64 for floats, exact values otherwise. tolerances: the largest |got - output| that passes, element by element; 0 means
-    equal, infinity that the inputs decide nothing. positions: where the outputs stand among the parameters.
+    outputs: float64 for floats, exact values otherwise. tolerances: the largest |got - output| that passes,
+    element by element; 0 means equal, infinity that the inputs decide nothing. positions: where the outputs
+    stand among the parameters.
     """
 
     outputs: tuple[Array, ...]
@@ -26,8 +28,8 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """ok: every element passes. worst: the largest |got - want| / tolerance (0 when all are equal, infinity where none is allowed).
-    message: empty, or the output, the index, and what stood there."""
+    """ok: every element passes. worst: the largest |got - want| / tolerance (0 when all are equal, infinity
+    where none is allowed). message: empty, or the output, the index, and what stood there."""
 
     ok: bool
     worst: float
@@ -35,7 +37,8 @@ class CheckResult:
 
 
 def check(expected: Expected, arrays: Sequence[Array]) -> CheckResult:
-    """Compares the outputs among `arrays`, which hold one array for each parameter. NaN passes only where NaN is expected."""
+    """Compares the outputs among `arrays`, which hold one array for each parameter. NaN passes only where NaN
+    is expected."""
     worst = 0.0
     for want, tolerance, name, position in zip(
         expected.outputs, expected.tolerances, expected.names, expected.positions, strict=True
@@ -58,7 +61,9 @@ def _ratios(got: Array, want: Array, tolerance: Array) -> Array:
             seen, reference = got.view(np.uint8).astype(np.float64), want.astype(np.float64)
         elif want.dtype.kind in "iu":
             equal = got == want
-            distance = np.where(equal, 0.0, np.maximum(1.0, np.abs(got.astype(np.float64) - want.astype(np.float64))))
+            distance = np.where(
+                equal, 0.0, np.maximum(1.0, np.abs(got.astype(np.float64) - want.astype(np.float64)))
+            )
             return _divide(distance, tolerance)
         else:
             seen, reference = got.astype(np.float64), want
@@ -80,12 +85,12 @@ def _message(name: str, got: Array, want: Array, tolerance: Array, ratio: Array)
     at = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     index = ", ".join(str(int(i)) for i in at)
     allowed = float(tolerance[at])
-    within = f" within {allowed:.3g}" if allowed else ""
+    within = f" within {allowed:.3g}" if allowed and np.isfinite(want[at].astype(np.float64)) else ""
     return (
         f"output {name!r} is wrong at [{index}]: got {_show(got[at])}, want {_show(want[at])}{within}; "
         f"{bad} of {got.size} elements are wrong"
     )
 
 
-def _show(x: object) -> str:
+def _show(x: Any) -> str:
     return f"{float(x):.9g}" if isinstance(x, np.floating) or type(x).__name__ == "bfloat16" else str(x)

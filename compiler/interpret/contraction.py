@@ -24,8 +24,8 @@ EXACT = 1 << 53
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contraction:
-    """Σ a·b over reduce variables. Each factor is a product of expressions. narrow: eps of the narrowest product, when it is computed in
-    another dtype than the sum."""
+    """Σ a·b over reduce variables. Each factor is a product of expressions. narrow: eps of the narrowest
+    product, when it is computed in another dtype than the sum."""
 
     a: tuple[Expr, ...]
     b: tuple[Expr, ...]
@@ -35,7 +35,8 @@ class Contraction:
 
 
 def contraction_of(term: Expr, dtype: DType) -> Contraction | None:
-    """The two factors of `term`, summed in `dtype`; None when it is not a product of two that depend on different variables."""
+    """The two factors of `term`, summed in `dtype`; None when it is not a product of two that depend on
+    different variables."""
     found: list[Expr] = []
     narrow = _factors(term, dtype, found)
     if narrow is None:
@@ -73,8 +74,11 @@ def _vars(e: Expr) -> frozenset[Var]:
     return frozenset(v for p in indices_of(e) for v in p.vars())
 
 
-def contract(c: Contraction, box: Box, kinds: tuple[IterKind, ...], dtype: DType, memory: Memory) -> Approx | None:
-    """The sum over the box, with size 1 along reduce variables. None where integers may not be handled exactly here."""
+def contract(
+    c: Contraction, box: Box, kinds: tuple[IterKind, ...], dtype: DType, terms: int, memory: Memory
+) -> Approx | None:
+    """The sum over the box, with size 1 along reduce variables. None where integers may not be handled
+    exactly here."""
     a, b = _factor(c.a, box, dtype, memory), _factor(c.b, box, dtype, memory)
     layout = _Layout.of(c, box, kinds)
     if not dtype.is_float:
@@ -83,7 +87,7 @@ def contract(c: Contraction, box: Box, kinds: tuple[IterKind, ...], dtype: DType
     r = x @ y
     ax, ay = np.abs(x), np.abs(y)
     magnitude = ax @ ay
-    error = magnitude * (8.0 * math.sqrt(layout.terms) * dtype.eps + c.narrow)
+    error = magnitude * (8.0 * math.sqrt(terms) * dtype.eps + c.narrow)
     if a.error is not None or b.error is not None:
         ex = ax if a.error is None else ax + layout.left(np.broadcast_to(a.error, a.value.shape))
         ey = ay if b.error is None else ay + layout.right(np.broadcast_to(b.error, b.value.shape))
@@ -110,7 +114,7 @@ def _integers(a: Approx, b: Approx, layout: _Layout, dtype: DType) -> Approx | N
     x, y = layout.left(a.value), layout.right(b.value)
     largest = int(np.abs(x.astype(np.float64)).max()) * int(np.abs(y.astype(np.float64)).max()) * layout.terms
     if largest < EXACT:
-        total = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64)
+        total: Array = (x.astype(np.float64) @ y.astype(np.float64)).astype(np.int64)
     else:
         # Arithmetic modulo 2^64 is exact modulo every smaller power of two.
         wide = np.uint64 if dtype.code == "uint" else np.int64
@@ -120,7 +124,8 @@ def _integers(a: Approx, b: Approx, layout: _Layout, dtype: DType) -> Approx | N
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """Where each variable of the box goes: batch, rows (of a), columns (of b), summed in both; what only one factor sums comes first."""
+    """Where each variable of the box goes: batch, rows (of a), columns (of b), summed in both; what only one
+    factor sums comes first."""
 
     box: Box
     batch: list[int]

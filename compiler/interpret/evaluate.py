@@ -31,8 +31,8 @@ Memory = Mapping[Buffer, Approx]
 
 
 def evaluate(e: Expr, box: Box, memory: Memory, guarded: bool = False) -> Approx:
-    """`e` over the box. Dimensions that it does not depend on have size 1. `guarded`: reads may lie out of bounds where the value is not
-    used, and then read anything."""
+    """`e` over the box. Dimensions that it does not depend on have size 1. `guarded`: reads may lie out of
+    bounds where the value is not used, and then read anything."""
     match e:
         case Const(value, dtype):
             kind = np.float64 if dtype.is_float else dtype.numpy
@@ -97,7 +97,10 @@ def _load(e: Load, box: Box, memory: Memory, guarded: bool) -> Approx:
         at = _positions(e.indices, box, stored.value.shape)
         return Approx(stored.value[at], None if stored.error is None else stored.error[at])
     bases, slopes = steps
-    return Approx(_window(stored.value, bases, slopes, box), None if stored.error is None else _window(stored.error, bases, slopes, box))
+    return Approx(
+        _window(stored.value, bases, slopes, box),
+        None if stored.error is None else _window(stored.error, bases, slopes, box),
+    )
 
 
 def _positions(indices: Sequence[Poly], box: Box, shape: tuple[int, ...]) -> tuple[Array, ...]:
@@ -108,7 +111,8 @@ def _positions(indices: Sequence[Poly], box: Box, shape: tuple[int, ...]) -> tup
 
 
 def _steps(indices: Sequence[Poly], box: Box) -> tuple[list[int], list[list[int]]] | None:
-    """Per buffer dimension, the index at the start of the box and its step along each variable; None where an index is not affine."""
+    """Per buffer dimension, the index at the start of the box and its step along each variable; None where an
+    index is not affine."""
     bases: list[int] = []
     slopes: list[list[int]] = []
     for p in indices:
@@ -128,7 +132,8 @@ def _steps(indices: Sequence[Poly], box: Box) -> tuple[list[int], list[list[int]
 
 
 def _window(stored: Array, bases: list[int], slopes: list[list[int]], box: Box) -> Array:
-    """A view of the buffer with one dimension for each variable: the verifier has proved that it stays inside."""
+    """A view of the buffer with one dimension for each variable: the verifier has proved that it stays
+    inside."""
     strides = [0] * box.rank
     shape = [1] * box.rank
     for slope, stride in zip(slopes, stored.strides, strict=True):

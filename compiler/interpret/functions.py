@@ -9,10 +9,20 @@ import numpy as np
 
 from .inputs import Array
 
-#: The stated error of each function, in units of eps·|result|; what is not here is exact. Code generators state less.
+#: The stated error of each function, in units of eps·|result|; what is not here is exact. Code generators
+#: state less.
 ULPS: dict[str, float] = {
-    "exp": 2, "log": 2, "sqrt": 1, "rsqrt": 2, "tanh": 2, "sigmoid": 3, "erf": 2, "sin": 4, "cos": 4, "pow": 16,
-}  # fmt: skip
+    "exp": 2,
+    "log": 2,
+    "sqrt": 1,
+    "rsqrt": 2,
+    "tanh": 2,
+    "sigmoid": 3,
+    "erf": 2,
+    "sin": 4,
+    "cos": 4,
+    "pow": 16,
+}
 
 #: Functions with a slope of at most 1 that are not monotone; their error is stated in units of eps.
 LIPSCHITZ = frozenset({"sin", "cos"})
@@ -33,6 +43,16 @@ def _rsqrt(x: Array) -> Array:
 
 
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "exp": np.exp, "log": np.log, "sqrt": np.sqrt, "rsqrt": _rsqrt, "tanh": np.tanh, "sigmoid": _sigmoid, "erf": _erf,
-    "sin": np.sin, "cos": np.cos, "floor": np.floor, "ceil": np.ceil, "round": np.rint,
-}  # fmt: skip
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "rsqrt": _rsqrt,
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "erf": _erf,
+    "sin": np.sin,
+    "cos": np.cos,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+}

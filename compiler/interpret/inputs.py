@@ -15,7 +15,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 #: Every byte of an output of integers or booleans before a run.
 POISON = 0xA5
-#: Integers are drawn from -SPAN to SPAN (from 0 when unsigned): sums of some thousand products stay exact in float32 and int32.
+#: Integers are drawn from -SPAN to SPAN (from 0 when unsigned): sums of some thousand products stay exact in
+#: float32 and int32.
 SPAN = 8
 
 
@@ -38,7 +39,8 @@ def poisoned(buffer: Buffer) -> Array:
 
 
 def random_inputs(func: PrimFunc, seed: int) -> list[Array]:
-    """One array for each parameter, the same on every platform for one seed: floats standard normal, integers small, outputs poisoned."""
+    """One array for each parameter, the same on every platform for one seed: floats standard normal, integers
+    small, outputs poisoned."""
     outputs = func.outputs
     return [poisoned(p) if p in outputs else _random(p, seed, n) for n, p in enumerate(func.params)]
 
@@ -65,4 +67,6 @@ def check_arrays(func: PrimFunc, arrays: Sequence[Array]) -> None:
         raise ValueError(f"{func.name!r} has {len(func.params)} parameters, got {len(arrays)} arrays")
     for p, a in zip(func.params, arrays, strict=True):
         if a.dtype != p.dtype.numpy or a.shape != shape_of(p):
-            raise ValueError(f"the parameter {p.name!r} is {p.dtype}{list(shape_of(p))}, got {a.dtype}{list(a.shape)}")
+            raise ValueError(
+                f"the parameter {p.name!r} is {p.dtype}{list(shape_of(p))}, got {a.dtype}{list(a.shape)}"
+            )

@@ -1,4 +1,5 @@
-"""Which programs the reference evaluates as whole arrays: those whose loops are the domains of their blocks."""
+"""Which programs the reference evaluates as whole arrays: those whose loops are the domains of their
+blocks."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from ..ir.visit import loads
 
 
 def plain_problem(func: PrimFunc) -> str | None:
-    """Why a program is not an unscheduled one; None when it is: each block alone in loops that are its iteration variables, without
-    predicates, and reading its own buffer only as the accumulator of a reduction."""
+    """Why a program is not an unscheduled one; None when it is: each block alone in loops that are its
+    iteration variables, without predicates, and reading its own buffer only as the accumulator of a
+    reduction."""
     for stmt in func.body:
         inner: Stmt = stmt
         loops: list[Var] = []
@@ -39,6 +41,12 @@ def _block_problem(b: Block, loops: list[Var]) -> str | None:
     if not b.is_reduction:
         return "reads what it writes" if own else None
     v = b.value
-    if len(own) != 1 or type(v) is not Binary or v.op not in REDUCERS or v.a is not own[0] or own[0].indices != b.indices:
+    if (
+        len(own) != 1
+        or type(v) is not Binary
+        or v.op not in REDUCERS
+        or v.a is not own[0]
+        or own[0].indices != b.indices
+    ):
         return "is a reduction that reads more than its accumulator"
     return None

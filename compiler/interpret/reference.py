@@ -21,10 +21,11 @@ class NotPlain(ValueError):
 
 
 def expected(func: PrimFunc, arrays: Sequence[Array]) -> Expected:
-    """The outputs of an unscheduled program on the inputs among `arrays` (one array for each parameter; none is written), in float64 for
-    floats and exact for integers, with the tolerance of each element.
+    """The outputs of an unscheduled program on the inputs among `arrays` (one array for each parameter; none
+    is written), in float64 for floats and exact for integers, with the tolerance of each element.
 
-    Raises NotPlain for a scheduled program, VerifyError for one that is not well formed, ValueError for arrays that do not fit.
+    Raises NotPlain for a scheduled program, VerifyError for one that is not well formed, ValueError for
+    arrays that do not fit.
     """
     verify(func)
     problem = plain_problem(func)

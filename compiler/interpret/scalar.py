@@ -1,6 +1,7 @@
 """Any program, element by element, exactly in its dtypes: slow, simple, and right for every schedule.
 
-The loops become Python source, since interpreting a tree for each element would be ten times slower. Loops of every kind run in order.
+The loops become Python source, since interpreting a tree for each element would be ten times slower. Loops of
+every kind run in order.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from ..ir.stmt import Block, For, IterKind, Stmt
 from .inputs import Array, check_arrays, poisoned
 from .scalars import HELPERS, function
 
-#: Python refuses more than 20 loops inside of each other; the body of every so many becomes a function of its own.
+#: Python refuses more than 20 loops inside of each other; the body of every so many becomes a function of its
+#: own.
 NEST = 12
 
 
 def run(func: PrimFunc, arrays: Sequence[Array]) -> None:
-    """Interprets the program on one array for each parameter, in place. Raises OutOfBounds at the first access that leaves a buffer."""
+    """Interprets the program on one array for each parameter, in place. Raises OutOfBounds at the first
+    access that leaves a buffer."""
     check_arrays(func, arrays)
     writer = _Writer(func)
     code = compile(writer.source(), f"<{func.name}>", "exec")
@@ -36,7 +39,17 @@ def run(func: PrimFunc, arrays: Sequence[Array]) -> None:
         scope["main"]()
 
 
-_INFIX = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "floormod": "%", "and": "&", "or": "|", "xor": "^"}
+_INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "floormod": "%",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
@@ -88,7 +101,9 @@ class _Writer:
         target = self.access(b.buffer, b.indices, m)
         pad = "    " * depth
         if b.init is not None:
-            steps = [p for p, k in zip(b.binds, b.kinds, strict=True) if k is IterKind.REDUCE and p.const != 0]
+            steps = [
+                p for p, k in zip(b.binds, b.kinds, strict=True) if k is IterKind.REDUCE and p.const != 0
+            ]
             first = " and ".join(f"{self.index(p)} == 0" for p in steps) or "True"
             lines += [f"{pad}if {first}:", f"{pad}    {target} = {self.value(b.init, m)}"]
         lines.append(f"{pad}{target} = {self.value(b.value, m)}")
@@ -121,7 +136,9 @@ class _Writer:
             return f"{a.op}({x}, {y})"
         if isinstance(a, Var) and a in self.vars:
             return self.vars[a]
-        raise ValueError(f"{a!r} has no value in {self.func.name!r}: only programs without open knobs can run")
+        raise ValueError(
+            f"{a!r} has no value in {self.func.name!r}: only programs without open knobs can run"
+        )
 
     def dtype(self, dtype: DType) -> str:
         name = f"t_{dtype}"

@@ -45,13 +45,21 @@ def cast(x: Scalar, dtype: np.dtype[Any]) -> Scalar:
 
 
 HELPERS: dict[str, Any] = {
-    "inside": inside, "cast": cast, "min_": smallest, "max_": largest, "truncdiv_": truncdiv, "truncmod_": np.fmod, "pow_": np.power,
-    "shl_": np.left_shift, "shr_": np.right_shift,
-}  # fmt: skip
+    "inside": inside,
+    "cast": cast,
+    "min_": smallest,
+    "max_": largest,
+    "truncdiv_": truncdiv,
+    "truncmod_": np.fmod,
+    "pow_": np.power,
+    "shl_": np.left_shift,
+    "shr_": np.right_shift,
+}
 
 
 def function(op: str, dtype: DType) -> Callable[[Scalar], Scalar]:
-    """The function `op` of one scalar of `dtype`. Those of floats are computed in float64 and rounded once."""
+    """The function `op` of one scalar of `dtype`. Those of floats are computed in float64 and rounded
+    once."""
     if op == "neg":
         return np.negative
     if op == "abs":

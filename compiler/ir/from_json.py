@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, TypeVar
-
-import numpy as np
-
 from ..arith import NotProvable, Poly, Var, ceil_div, floor_div, maximum, minimum, poly, product
 from .dtype import DType, TypeMismatch
 from .errors import VerifyError
@@ -19,7 +14,6 @@ from .expr import (
     Buffer,
     Cast,
     Compare,
-    Const,
     Expr,
     InBounds,
     IndexValue,
@@ -29,13 +23,9 @@ from .expr import (
 )
 from .func import PrimFunc
 from .json import FORMAT
-from .rules import refused
+from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .verify import MAX_DEPTH, MAX_NODES, verify
-
-Json = Any
-_Node = TypeVar("_Node", Select, Compare, Binary)
-_INT_LIMIT = 2**53
 
 
 def from_json(data: Json, *, at: str = "") -> PrimFunc:
@@ -43,54 +33,6 @@ def from_json(data: Json, *, at: str = "") -> PrimFunc:
     func = _Reader().func(data, at)
     verify(func, at)
     return func
-
-
-def _fields(data: Json, at: str, required: set[str], optional: set[str]) -> dict[str, Json]:
-    if not isinstance(data, dict):
-        raise VerifyError(f"expected an object, got {_kind(data)}", at)
-    for key in data:
-        if key not in required | optional:
-            raise VerifyError(
-                f"unknown field {key!r}; known: {', '.join(sorted(required | optional))}",
-                f"{at}/{_escaped(key)}",
-            )
-    for key in sorted(required - set(data)):
-        raise VerifyError(f"the field {key!r} is missing", at)
-    return data
-
-
-def _escaped(key: object) -> str:
-    """A field's name in a JSON pointer (RFC 6901)."""
-    return str(key).replace("~", "~0").replace("/", "~1")
-
-
-def _kind(x: Json) -> str:
-    names = {
-        dict: "an object",
-        list: "an array",
-        str: "a string",
-        bool: "a boolean",
-        int: "an integer",
-        float: "a number",
-    }
-    return "null" if x is None else names.get(type(x), type(x).__name__)
-
-
-def _list(data: Json, at: str) -> list[Json]:
-    if not isinstance(data, list):
-        raise VerifyError(f"expected an array, got {_kind(data)}", at)
-    return data
-
-
-def _int(data: Json, at: str) -> int:
-    if type(data) is not int or abs(data) >= _INT_LIMIT:
-        raise VerifyError(
-            f"expected an integer below 2**53, got {data!r}"
-            if type(data) is int
-            else f"expected an integer, got {_kind(data)}",
-            at,
-        )
-    return data
 
 
 class _Reader:
@@ -115,25 +57,25 @@ class _Reader:
         return name
 
     def func(self, data: Json, at: str) -> PrimFunc:
-        d = _fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs"})
+        d = fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs"})
         if d["tilewright"] != FORMAT:
             raise VerifyError(
                 f"format {d['tilewright']!r} is not known; this program reads {FORMAT}", f"{at}/tilewright"
             )
         params = [
-            self.buffer(b, f"{at}/params/{i}", "p") for i, b in enumerate(_list(d["params"], f"{at}/params"))
+            self.buffer(b, f"{at}/params/{i}", "p") for i, b in enumerate(array(d["params"], f"{at}/params"))
         ]
         allocs = [
             self.buffer(b, f"{at}/allocs/{i}", "t")
-            for i, b in enumerate(_list(d.get("allocs", []), f"{at}/allocs"))
+            for i, b in enumerate(array(d.get("allocs", []), f"{at}/allocs"))
         ]
         body = self.body(d["body"], f"{at}/body", 1)
         return PrimFunc(self.name(d, "main", at), tuple(params), tuple(allocs), body)
 
     def buffer(self, data: Json, at: str, prefix: str) -> Buffer:
-        d = _fields(data, at, {"shape", "dtype"}, {"name", "scope"})
+        d = fields(data, at, {"shape", "dtype"}, {"name", "scope"})
         shape = tuple(
-            self.poly(p, f"{at}/shape/{i}", 0) for i, p in enumerate(_list(d["shape"], f"{at}/shape"))
+            self.poly(p, f"{at}/shape/{i}", 0) for i, p in enumerate(array(d["shape"], f"{at}/shape"))
         )
         scope = d.get("scope", "global")
         if scope not in SCOPES:
@@ -154,14 +96,14 @@ class _Reader:
             raise VerifyError(str(e), at) from None
 
     def var(self, data: Json, at: str, extra: set[str], ahead: int = 0) -> Var:
-        d = _fields(data, at, {"extent"}, {"name"} | extra)
+        d = fields(data, at, {"extent"}, {"name"} | extra)
         extent = self.poly(d["extent"], f"{at}/extent", 0)
         if (extent.const or 0) < 1:
             raise VerifyError(f"an extent must be at least 1, got {extent!r}", f"{at}/extent")
         return Var(self.name(d, f"v{len(self.vars) + ahead}", at), extent)
 
     def body(self, data: Json, at: str, depth: int) -> tuple[Stmt, ...]:
-        items = _list(data, at)
+        items = array(data, at)
         if not items:
             raise VerifyError("a body must hold at least one statement", at)
         return tuple(self.stmt(s, f"{at}/{i}", depth) for i, s in enumerate(items))
@@ -175,7 +117,7 @@ class _Reader:
     def stmt(self, data: Json, at: str, depth: int) -> Stmt:
         self.count(at, depth)
         if isinstance(data, dict) and "for" in data:
-            d = _fields(data, at, {"for", "body"}, {"kind", "annotations"})
+            d = fields(data, at, {"for", "body"}, {"kind", "annotations"})
             v = self.var(d["for"], f"{at}/for", set())
             self.vars.append(v)
             if d.get("kind", "serial") not in list(LoopKind):
@@ -188,16 +130,16 @@ class _Reader:
                 LoopKind(d.get("kind", "serial")),
                 self.annotations(d, at),
             )
-        d = _fields(data, at, {"block"}, {"annotations"})
+        d = fields(data, at, {"block"}, {"annotations"})
         return self.block(d["block"], f"{at}/block", self.annotations(d, at), depth)
 
     def block(self, data: Json, at: str, annotations: tuple[tuple[str, str | int], ...], depth: int) -> Block:
-        d = _fields(data, at, {"iters", "buffer", "indices", "value"}, {"name", "init", "predicates"})
-        iters = _list(d["iters"], f"{at}/iters")
+        d = fields(data, at, {"iters", "buffer", "indices", "value"}, {"name", "init", "predicates"})
+        iters = array(d["iters"], f"{at}/iters")
         binds, kinds, declared = [], [], []
         predicates = [
             self.poly(p, f"{at}/predicates/{i}", 0)
-            for i, p in enumerate(_list(d.get("predicates", []), f"{at}/predicates"))
+            for i, p in enumerate(array(d.get("predicates", []), f"{at}/predicates"))
         ]
         for i, it in enumerate(iters):
             here = f"{at}/iters/{i}"
@@ -213,7 +155,7 @@ class _Reader:
             declared.append(v)
         self.vars.extend(declared)
         indices = tuple(
-            self.poly(p, f"{at}/indices/{i}", 0) for i, p in enumerate(_list(d["indices"], f"{at}/indices"))
+            self.poly(p, f"{at}/indices/{i}", 0) for i, p in enumerate(array(d["indices"], f"{at}/indices"))
         )
         init = self.expr(d["init"], f"{at}/init", depth) if "init" in d else None
         return Block(
@@ -230,7 +172,7 @@ class _Reader:
         )
 
     def buffer_of(self, data: Json, at: str) -> Buffer:
-        n = _int(data, at)
+        n = integer(data, at)
         if not 0 <= n < len(self.buffers):
             raise VerifyError(f"there is no buffer {n}; there are {len(self.buffers)}", at)
         return self.buffers[n]
@@ -238,15 +180,15 @@ class _Reader:
     def poly(self, data: Json, at: str, depth: int) -> Poly:
         self.count(at, depth)
         if type(data) is int:
-            return poly(_int(data, at))
+            return poly(integer(data, at))
         total = poly(0)
-        for i, term in enumerate(_list(data, at)):
+        for i, term in enumerate(array(data, at)):
             here = f"{at}/{i}"
-            t = _list(term, here)
+            t = array(term, here)
             if not t:
                 raise VerifyError("a term is a coefficient and its atoms", here)
             atoms = (self.atom(a, f"{here}/{j + 1}", depth + 1) for j, a in enumerate(t[1:]))
-            total = total + product(atoms) * _int(t[0], f"{here}/0")
+            total = total + product(atoms) * integer(t[0], f"{here}/0")
         return total
 
     def atom(self, data: Json, at: str, depth: int) -> Poly:
@@ -256,7 +198,7 @@ class _Reader:
                     f"there is no variable {data} here; {len(self.vars)} are declared before", at
                 )
             return poly(self.vars[data])
-        d = _list(data, at)
+        d = array(data, at)
         makers = {"floordiv": floor_div, "ceildiv": ceil_div, "min": minimum, "max": maximum}
         if len(d) != 3 or not isinstance(d[0], str) or d[0] not in makers:
             raise VerifyError(f"an atom is a variable's number or [{' | '.join(makers)}, a, b]", at)
@@ -270,7 +212,7 @@ class _Reader:
 
     def expr(self, data: Json, at: str, depth: int) -> Expr:
         self.count(at, depth)
-        d = _list(data, at)
+        d = array(data, at)
         op = d[0] if d and isinstance(d[0], str) else None
         sizes = {
             "const": 3,
@@ -294,7 +236,7 @@ class _Reader:
 
     def node(self, op: str, d: list[Json], at: str, depth: int) -> Expr:
         if op == "const":
-            return _const(d[2], self.dtype(d[1], f"{at}/1"), f"{at}/2")
+            return immediate(d[2], self.dtype(d[1], f"{at}/1"), f"{at}/2")
         if op == "index":
             dtype = self.dtype(d[1], f"{at}/1")
             if dtype.is_bool:
@@ -315,43 +257,9 @@ class _Reader:
         if op == "select":
             if not args[0].dtype.is_bool:
                 raise VerifyError(f"a condition must be a bool, got {args[0].dtype}", f"{at}/1")
-            return _same(Select(args[0], args[1], args[2]), args[1:], at)
+            return same_dtype(Select(args[0], args[1], args[2]), args[1:], at)
         if op in UNARY_OPS:
-            return _typed(op, Unary(op, args[0]), at)  # type: ignore[arg-type]
+            return typed(op, Unary(op, args[0]), at)  # type: ignore[arg-type]
         if op in COMPARE_OPS:
-            return _typed(op, _same(Compare(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
-        return _typed(op, _same(Binary(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
-
-
-def _typed(op: str, e: Unary | Binary | Compare, at: str) -> Expr:
-    reason = refused(op, e.a.dtype)
-    if reason is not None:
-        raise VerifyError(reason, f"{at}/1")
-    return e
-
-
-def _same(e: _Node, args: list[Expr], at: str) -> _Node:
-    if args[0].dtype != args[1].dtype:
-        raise VerifyError(f"the operands differ in dtype: {args[0].dtype} and {args[1].dtype}", at)
-    return e
-
-
-def _const(text: Json, dtype: DType, at: str) -> Const:
-    if not isinstance(text, str):
-        raise VerifyError(f"an immediate is written as a string, got {_kind(text)}", at)
-    try:
-        if dtype.is_bool:
-            return Const({"true": True, "false": False}[text], dtype)
-        value = float.fromhex(text) if dtype.is_float else int(text)
-    except (KeyError, ValueError, OverflowError):
-        raise VerifyError(f"{text!r} is not a {dtype} immediate", at) from None
-    if isinstance(value, float):
-        with np.errstate(all="ignore"):
-            rounded = float(dtype.numpy.type(value))
-        if rounded != value and not math.isnan(value):
-            raise VerifyError(f"{text!r} is not a value of {dtype}; the nearest is {rounded.hex()!r}", at)
-        return Const(value, dtype)
-    low, high = dtype.limits
-    if not low <= value <= high:
-        raise VerifyError(f"{value} does not fit into {dtype}", at)
-    return Const(value, dtype)
+            return typed(op, same_dtype(Compare(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
+        return typed(op, same_dtype(Binary(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]

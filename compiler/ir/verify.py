@@ -58,21 +58,34 @@ def verify(func: PrimFunc, at: str = "") -> None:
 
 
 def _stored(block: Block, where: str, at: str) -> None:
-    """What is stored has the buffer's dtype; a reduction reads its accumulator and combines it with a reducer."""
+    """What is stored has the buffer's dtype; a reduction reads its accumulator and combines it with a
+    reducer."""
     b, v = block.buffer, block.value
     for e, word in ((v, "value"), (block.init, "init")):
         if e is not None and e.dtype != b.dtype:
             raise VerifyError(f"{where}: the {word} is {e.dtype}, but {b.name!r} is {b.dtype}", at)
     own = [x for x in _loads(v) if x.buffer is b]
     if any(x.indices != block.indices for x in own):
-        raise VerifyError(f"{where} reads {b.name!r}, which it writes, at another place than the one it writes", at)
+        raise VerifyError(
+            f"{where} reads {b.name!r}, which it writes, at another place than the one it writes", at
+        )
     if not block.is_reduction:
         if block.init is not None:
             raise VerifyError(f"{where} has an init but no reduce variable", at)
         return
-    if type(v) is not Binary or v.op not in REDUCERS or type(v.a) is not Load or v.a.buffer is not b or len(own) != 1:
+    if (
+        type(v) is not Binary
+        or v.op not in REDUCERS
+        or type(v.a) is not Load
+        or v.a.buffer is not b
+        or len(own) != 1
+    ):
         known = ", ".join(sorted(REDUCERS))
-        raise VerifyError(f"{where} has reduce variables, so that its value must be one of {known} of {b.name!r} and a term", at)
+        raise VerifyError(
+            f"{where} has reduce variables, so that its value must be one of {known} "
+            f"of {b.name!r} and a term",
+            at,
+        )
     for it, kind in zip(block.iters, block.kinds, strict=True):
         if kind is IterKind.REDUCE and any(it in i.vars() for i in block.indices):
             raise VerifyError(f"{where} writes {b.name!r} at the reduce variable {it.name!r}", at)

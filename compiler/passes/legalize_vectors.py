@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..arith import Atom, Poly, Var, poly, substitute
@@ -95,13 +94,9 @@ def _lanes(func: PrimFunc, vector_bytes: int) -> dict[Var, int]:
     return lanes
 
 
-def _registers(b: Block) -> Iterator[Buffer]:
+def _registers(b: Block) -> list[Buffer]:
     """The register buffers that the block touches."""
-    if b.buffer.scope == "register":
-        yield b.buffer
-    for x in loads(b.value):
-        if x.buffer.scope == "register":
-            yield x.buffer
+    return [x for x in (b.buffer, *(y.buffer for y in loads(b.value))) if x.scope == "register"]
 
 
 def _widest(b: Block) -> int:

@@ -53,8 +53,11 @@ def lane_use(load: Load, it: Var) -> str:
 
 
 def contraction_choices(func: PrimFunc, group: Group) -> Iterator[Contraction]:
-    """Every structure that the rule knows for the group; the scalar one comes last and always exists."""
+    """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number has none: its steps
+    would have to be dealt out to several accumulators first."""
     _, main = func.block(group.main)
+    if IterKind.SPATIAL not in main.kinds:
+        return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}
     inlines = (True, False) if group.producers else (False,)

@@ -18,13 +18,18 @@ from .value import Reduction, Value, found, free_vars, reads, reductions
 
 
 def compute(
-    shape: Sequence[int] | int, fcompute: Callable[..., Any], name: str = "compute", names: Sequence[str] | None = None
+    shape: Sequence[int] | int,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    names: Sequence[str] | None = None,
 ) -> Tensor:
-    """The tensor whose element at (i, j, …) is `fcompute(i, j, …)`. `names` are those of the loops; by default the function's own.
+    """The tensor whose element at (i, j, …) is `fcompute(i, j, …)`. `names` are those of the loops; by
+    default the function's own.
 
-    A reduction that is the whole result becomes a block with an init; one inside of a larger expression becomes a tensor of its own,
-    named after this one. Raises TensorError or TypeMismatch at the user's line: a function with another number of arguments than the
-    shape has dimensions, a result without a dtype, a variable or reduce axis used outside of its scope, a read that may be out of range.
+    A reduction that is the whole result becomes a block with an init; one inside of a larger expression
+    becomes a tensor of its own, named after this one. Raises TensorError or TypeMismatch at the user's line:
+    a function with another number of arguments than the shape has dimensions, a result without a dtype, a
+    variable or reduce axis used outside of its scope, a read that may be out of range.
     """
     span = user_span()
     check_name(name, "te.compute")
@@ -45,7 +50,9 @@ def compute(
 
 def _names(fcompute: Callable[..., Any], count: int, name: str) -> list[str]:
     if not callable(fcompute):
-        raise tensor_error(f"te.compute {name!r}: expected a function of {count} indices, got {type(fcompute).__name__}")
+        raise tensor_error(
+            f"te.compute {name!r}: expected a function of {count} indices, got {type(fcompute).__name__}"
+        )
     positional: list[str] = []
     for p in inspect.signature(fcompute).parameters.values():
         if p.kind is p.VAR_POSITIONAL:
@@ -92,7 +99,8 @@ def _check_scope(name: str, value: Value, scope: set[Var]) -> None:
     if stray:
         v = stray[0]
         raise tensor_error(
-            f"te.compute {name!r} uses {v.name!r}, which is neither a variable of the function nor the axis of a reduction around it",
+            f"te.compute {name!r} uses {v.name!r}, which is neither a variable of the function "
+            "nor the axis of a reduction around it",
             _where(value, v),
         )
 

@@ -17,10 +17,12 @@ from .tensor import Stage, Tensor, check_name
 
 
 def create_prim_func(params: Sequence[Tensor], name: str = "main") -> PrimFunc:
-    """The program over `params`, in this order: placeholders are inputs, computed tensors are outputs, and what lies between them is
-    allocated. Each stage is one block in its own loop nest, in an order in which what is read was written before.
+    """The program over `params`, in this order: placeholders are inputs, computed tensors are outputs, and
+    what lies between them is allocated. Each stage is one block in its own loop nest, in an order in which
+    what is read was written before.
 
-    Raises TensorError for a placeholder that is used but not given, for a list without a computed tensor, and for a tensor given twice.
+    Raises TensorError for a placeholder that is used but not given, for a list without a computed tensor, and
+    for a tensor given twice.
     """
     span = user_span()
     check_name(name, "te.create_prim_func")
@@ -63,7 +65,9 @@ def _in_order(params: Sequence[Tensor], what: str) -> list[Tensor]:
         seen.add(tensor)
         if tensor.stage is None:
             if tensor not in params:
-                raise tensor_error(f"{what}: the placeholder {tensor.name!r} is used but is not among the parameters")
+                raise tensor_error(
+                    f"{what}: the placeholder {tensor.name!r} is used but is not among the parameters"
+                )
             continue
         todo.append((tensor, True))
         todo.extend((t, False) for t in reversed(tensor.stage.inputs))
@@ -102,11 +106,19 @@ def _block(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> tuple[Stmt, ...]:
     indices = tuple(map(poly, new[: len(stage.iters)]))
     value = map_expr(
         stage.value, lambda p: substitute(p, renamed), lambda load: Load(buffers[load.buffer], load.indices)
-    )  # fmt: skip
+    )
     kinds = (IterKind.SPATIAL,) * len(stage.iters) + (IterKind.REDUCE,) * len(stage.axes)
     block = Block(
-        buffer.name, new, kinds, tuple(map(poly, loops)), buffer, indices, _step(stage, buffer, indices, value), stage.init, span=stage.span
-    )  # fmt: skip
+        buffer.name,
+        new,
+        kinds,
+        tuple(map(poly, loops)),
+        buffer,
+        indices,
+        _step(stage, buffer, indices, value),
+        stage.init,
+        span=stage.span,
+    )
     return nest(loops, block)
 
 

@@ -190,7 +190,8 @@ def _condition(x: object, what: str) -> Value:
 
 
 def if_then_else(cond: object, a: object, b: object) -> Value:
-    """`a` where the condition holds, else `b`. Conditions on indices guard: what is read in the branch not taken may lie out of bounds."""
+    """`a` where the condition holds, else `b`. Conditions on indices guard: what is read in the branch not
+    taken may lie out of bounds."""
     test = _condition(cond, "te.if_then_else")
     for branch in (a, b):
         if isinstance(branch, Symbolic) and not isinstance(branch, Value):
@@ -227,4 +228,6 @@ def _zero(dtype: DType) -> Const:
 
 def var(name: str = "n", dtype: str = "int32") -> Expr:
     """Symbolic extents are refused: a program is written for one shape."""
-    raise tensor_error(f"te.var({name!r}): symbolic extents are not supported; give every extent as an integer")
+    raise tensor_error(
+        f"te.var({name!r}): symbolic extents are not supported; give every extent as an integer"
+    )

@@ -21,8 +21,8 @@ class Unproved:
 
 
 def unproved(value: Value, known: tuple[Poly, ...] = ()) -> Unproved | None:
-    """The first read in `value`, not inside of a reduction, that is neither proved in bounds nor guarded. `known` are conditions (each
-    below 0) that hold around it."""
+    """The first read in `value`, not inside of a reduction, that is neither proved in bounds nor guarded.
+    `known` are conditions (each below 0) that hold around it."""
     if isinstance(value, Read):
         return _outside(value, known)
     if isinstance(value, Reduction):
@@ -51,7 +51,8 @@ def out_of_range(bad: Unproved) -> TensorError:
     """What to say about it: the tensor, the dimension, the values of the index, the line of the read."""
     tensor, d = bad.read.tensor, bad.dimension
     return tensor_error(
-        f"{tensor.name!r} has the extent {tensor.shape[d]} in dimension {d}, but the index {bad.index!r} takes values from "
-        f"{lower(bad.index)!r} to {upper(bad.index)!r}; guard the read with te.if_then_else",
+        f"{tensor.name!r} has the extent {tensor.shape[d]} in dimension {d}, "
+        f"but the index {bad.index!r} takes values from {lower(bad.index)!r} to {upper(bad.index)!r}; "
+        "guard the read with te.if_then_else",
         bad.read.span,
     )

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import operator
 
-from ..arith import NotProvable, Poly, Var, floor_div, floor_mod, lower, maximum, minimum, poly, proven_negative
+from ..arith import (
+    NotProvable,
+    Poly,
+    Var,
+    floor_div,
+    floor_mod,
+    lower,
+    maximum,
+    minimum,
+    poly,
+    proven_negative,
+)
 from ..ir.expr import COMPARE_OPS
 from ..ir.span import user_span
 from .errors import TensorError, mismatch, tensor_error
@@ -14,7 +25,8 @@ from .value import Value, found
 
 
 class Index(Symbolic):
-    """An integer expression that may index a tensor. Its operators are + - * // %, comparisons, te.minimum and te.maximum."""
+    """An integer expression that may index a tensor. Its operators are + - * // %, comparisons, te.minimum
+    and te.maximum."""
 
     __slots__ = ("poly",)
 
@@ -70,7 +82,9 @@ def as_poly(x: object, what: str) -> Poly:
     if n is not None:
         return poly(n)
     if isinstance(x, Value):
-        raise mismatch(f"{what} must be an integer expression of the variables, got a value of dtype {x.dtype}")
+        raise mismatch(
+            f"{what} must be an integer expression of the variables, got a value of dtype {x.dtype}"
+        )
     raise mismatch(f"{what} must be an integer expression of the variables, got {found(x)}")
 
 
@@ -79,7 +93,10 @@ def index_arithmetic(op: str, a: object, b: object) -> Index | Value:
     sign = SIGNS.get(op, f"te.{op}")
     for x in (a, b):
         if isinstance(x, Value):
-            raise mismatch(f"{sign}: the operands are an index and a value; te.cast(index, {str(x.dtype)!r}) makes it a value")
+            raise mismatch(
+                f"{sign}: the operands are an index and a value; "
+                f"te.cast(index, {str(x.dtype)!r}) makes it a value"
+            )
     p, q = as_poly(a, f"{sign}: an operand of an index"), as_poly(b, f"{sign}: an operand of an index")
     if op in COMPARE_OPS:
         return compare(op, p, q)
@@ -107,7 +124,9 @@ def _divide(op: str, sign: str, p: Poly, q: Poly) -> Poly:
     if q.const is None or q.const < 1:
         raise tensor_error(f"{sign}: an index is divided by a positive integer only, got {q!r}")
     if op.startswith("trunc") and not proven_negative(-lower(p) - 1):
-        raise tensor_error(f"{sign}: {p!r} may be negative, where truncated and floor division differ; use // and %")
+        raise tensor_error(
+            f"{sign}: {p!r} may be negative, where truncated and floor division differ; use // and %"
+        )
     return floor_div(p, q) if op.endswith("div") else floor_mod(p, q)
 
 

@@ -17,12 +17,15 @@ def is_literal(x: object) -> bool:
 
 
 def literal(x: object, dtype: DType) -> Const:
-    """`x` as a constant of `dtype`, rounded as the dtype rounds. TypeMismatch when the dtype cannot represent it: an integer out of
-    its range, a fraction or a boolean in another kind, a float that would become infinite or zero."""
+    """`x` as a constant of `dtype`, rounded as the dtype rounds. TypeMismatch when the dtype cannot represent
+    it: an integer out of its range, a fraction or a boolean in another kind, a float that would become
+    infinite or zero."""
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(value, bool) or dtype.is_bool:
         if not (isinstance(value, bool) and dtype.is_bool):
-            raise mismatch(f"the literal {value!r} cannot be a {dtype}; a bool takes True or False, and only a bool does")
+            raise mismatch(
+                f"the literal {value!r} cannot be a {dtype}; a bool takes True or False, and only a bool does"
+            )
         return Const(value, dtype)
     if isinstance(value, int):
         return Const(_float(value, dtype) if dtype.is_float else _integer(value, dtype), dtype)

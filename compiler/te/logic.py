@@ -1,4 +1,5 @@
-"""Conditions. Those over indices alone are InBounds, conjunctions of polynomials below 0, and are kept in that form where they can be."""
+"""Conditions. Those over indices alone are InBounds, conjunctions of polynomials below 0, and are kept in
+that form where they can be."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def negation(a: Expr) -> Expr:
 
 
 def opposite(a: Expr) -> InBounds | None:
-    """`not a` as index conditions, where it is that: a disjunction of single conditions, or a negated InBounds."""
+    """`not a` as index conditions, where it is that: a disjunction of single conditions, or a negated
+    InBounds."""
     if type(a) is Unary and a.op == "not" and type(a.a) is InBounds:
         return a.a
     if type(a) is InBounds and len(a.conditions) == 1:

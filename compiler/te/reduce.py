@@ -31,8 +31,9 @@ def reduce_axis(dom: tuple[int, int], name: str = "k") -> ReduceAxis:
 
 
 def sum(expr: object, axis: Axes, dtype: str | DType | None = None) -> Value:
-    """The sum, of the dtype of `expr`. float16 and bfloat16 accumulate in float32, integers below 32 bits in int32, and are rounded or
-    wrapped once at the end; `dtype` says what to accumulate in and return instead."""
+    """The sum, of the dtype of `expr`. float16 and bfloat16 accumulate in float32, integers below 32 bits in
+    int32, and are rounded or wrapped once at the end; `dtype` says what to accumulate in and return
+    instead."""
     return _accumulate("sum", "add", 0, expr, axis, dtype)
 
 

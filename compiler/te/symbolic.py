@@ -12,14 +12,30 @@ if TYPE_CHECKING:
 
 #: Every binary operation, with the sign a user writes for it.
 SIGNS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "floormod": "%", "pow": "**",
-    "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-}  # fmt: skip
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "floormod": "%",
+    "pow": "**",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "shr": ">>",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
 
 
 class Symbolic:
-    """An expression that has no value yet. `a == b` builds a comparison; hashing is by identity; bool() is an error."""
+    """An expression that has no value yet. `a == b` builds a comparison; hashing is by identity; bool() is an
+    error."""
 
     __slots__ = ("span",)
 

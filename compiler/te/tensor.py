@@ -19,7 +19,8 @@ MAX_NAME = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """How a tensor comes about: `value` over the spatial variables `iters` (one per dimension) and the reduce variables `axes`.
+    """How a tensor comes about: `value` over the spatial variables `iters` (one per dimension) and the reduce
+    variables `axes`.
 
     reducer: what combines the steps of a reduction, starting from `init`; None without axes.
     """
@@ -55,7 +56,9 @@ class Tensor:
     def __getitem__(self, indices: Any) -> Read:
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != len(self.shape):
-            raise tensor_error(f"{self.name!r} has {_count(len(self.shape), 'dimension')}, got {_count(len(given), 'index')}")
+            raise tensor_error(
+                f"{self.name!r} has {_count(len(self.shape), 'dimension')}, got {_count(len(given), 'index')}"
+            )
         where = f"an index of {self.name!r}"
         return Read(self, Load(self.buffer, tuple(as_poly(i, where) for i in given)))
 
@@ -78,7 +81,9 @@ def _count(n: int, noun: str) -> str:
 def check_name(name: object, what: str) -> str:
     """A name that can stand in a printed program."""
     if not isinstance(name, str) or not name.isidentifier() or len(name) > MAX_NAME:
-        raise tensor_error(f"{what}: a name must be an identifier of at most {MAX_NAME} characters, got {name!r}")
+        raise tensor_error(
+            f"{what}: a name must be an identifier of at most {MAX_NAME} characters, got {name!r}"
+        )
     return name
 
 
@@ -97,7 +102,9 @@ def check_shape(shape: object, what: str) -> tuple[int, ...]:
     return tuple(extents)
 
 
-def placeholder(shape: Sequence[int] | int, dtype: str | DType = "float32", name: str = "placeholder") -> Tensor:
+def placeholder(
+    shape: Sequence[int] | int, dtype: str | DType = "float32", name: str = "placeholder"
+) -> Tensor:
     """A tensor that the caller hands in."""
     check_name(name, "te.placeholder")
     what = f"te.placeholder {name!r}"

@@ -1,7 +1,8 @@
 """Values: what the elements of tensors are computed from.
 
-Each wraps the IR expression it stands for. The parts it was made of are kept beside it, so that a mistake which only the whole
-expression shows (a read out of range, a reduce axis outside of its reduction) is reported at the line of the part.
+Each wraps the IR expression it stands for. The parts it was made of are kept beside it, so that a mistake
+which only the whole expression shows (a read out of range, a reduce axis outside of its reduction) is
+reported at the line of the part.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ class Read(Value):
 
 
 class Reduction(Value):
-    """A reduction of `term` over `axes`. The IR expression is a stand-in until te.compute gives the reduction a block."""
+    """A reduction of `term` over `axes`. The IR expression is a stand-in until te.compute gives the reduction
+    a block."""
 
     __slots__ = ("axes", "init", "op", "term", "word")
 

@@ -9,6 +9,23 @@ from .parameters import OperatorError, Parameter
 from .rows import layer_norm, softmax
 
 __all__ = [
-    "ACTIVATIONS", "OPERATORS", "Operator", "OperatorError", "Parameter", "activate", "add", "conv2d", "create", "dense",
-    "depthwise_conv2d", "epilogue", "layer_norm", "matmul", "pad2d", "schemas", "softmax", "transpose", "unary",
-]  # fmt: skip
+    "ACTIVATIONS",
+    "OPERATORS",
+    "Operator",
+    "OperatorError",
+    "Parameter",
+    "activate",
+    "add",
+    "conv2d",
+    "create",
+    "dense",
+    "depthwise_conv2d",
+    "epilogue",
+    "layer_norm",
+    "matmul",
+    "pad2d",
+    "schemas",
+    "softmax",
+    "transpose",
+    "unary",
+]

@@ -1,4 +1,5 @@
-"""What may follow a contraction in one elementwise stage: a bias, an activation, the cast to the output's dtype."""
+"""What may follow a contraction in one elementwise stage: a bias, an activation, the cast to the output's
+dtype."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ def epilogue(
     name: str = "Y",
     names: Sequence[str] | None = None,
 ) -> te.Tensor:
-    """activation(x + bias) as one stage: the bias runs along dimension `axis`, arithmetic is in the dtype of `x`, the result is cast to
-    `dtype`. `x` itself where there is nothing to do."""
+    """activation(x + bias) as one stage: the bias runs along dimension `axis`, arithmetic is in the dtype of
+    `x`, the result is cast to `dtype`. `x` itself where there is nothing to do."""
     out = x.dtype if dtype is None else DType.parse(dtype)
     if bias is None and activation == "none" and out == x.dtype:
         return x

@@ -63,21 +63,29 @@ def conv2d(
     out_dtype: str | DType | None = None,
     name: str = "Y",
 ) -> te.Tensor:
-    """activation(conv(x, weight) + bias) in at most three stages: the padded input, the convolution, what follows it.
+    """activation(conv(x, weight) + bias) in at most three stages: the padded input, the convolution, what
+    follows it.
 
-    Layout NCHW: x[n, ci, h, w], weight[co, ci/groups, kh, kw]; NHWC: x[n, h, w, ci], weight[kh, kw, ci/groups, co]. bias[co].
+    Layout NCHW: x[n, ci, h, w], weight[co, ci/groups, kh, kw]; NHWC: x[n, h, w, ci], weight[kh, kw,
+    ci/groups, co]. bias[co].
     """
     nchw = layout == "NCHW"
     if x.ndim != 4 or weight.ndim != 4:
         raise tensor_error(f"topi.conv2d: {x!r} and {weight!r} must have 4 dimensions")
     n, ci, h, w = x.shape if nchw else (x.shape[0], x.shape[3], x.shape[1], x.shape[2])
-    co, cig, kh, kw = weight.shape if nchw else (weight.shape[3], weight.shape[2], weight.shape[0], weight.shape[1])
+    co, cig, kh, kw = (
+        weight.shape if nchw else (weight.shape[3], weight.shape[2], weight.shape[0], weight.shape[1])
+    )
     if ci != cig * groups or co % groups:
-        raise tensor_error(f"topi.conv2d: {ci} input and {co} output channels in {groups} groups do not fit {weight!r}")
+        raise tensor_error(
+            f"topi.conv2d: {ci} input and {co} output channels in {groups} groups do not fit {weight!r}"
+        )
     (sh, sw), (ph, pw), (dh, dw) = pair(stride), pair(pad), pair(dilation)
     oh, ow = output_extent(h, kh, sh, ph, dh), output_extent(w, kw, sw, pw, dw)
     if oh < 1 or ow < 1:
-        raise tensor_error(f"topi.conv2d: a kernel of {kh}×{kw} does not fit into {h}×{w} with the padding {ph}, {pw}")
+        raise tensor_error(
+            f"topi.conv2d: a kernel of {kh} x {kw} does not fit into {h} x {w} with the padding {ph}, {pw}"
+        )
     wide, out = accumulation(x.dtype, out_dtype)
     padded = pad2d(x, (ph, pw), layout)
     c, ky, kx = (te.reduce_axis((0, e), name=m) for e, m in ((cig, "c"), (kh, "y"), (kw, "x")))
@@ -114,7 +122,8 @@ def depthwise_conv2d(
     out_dtype: str | DType | None = None,
     name: str = "Y",
 ) -> te.Tensor:
-    """One kernel for each channel. Layout NCHW: x[n, c, h, w], weight[c, kh, kw]; NHWC: x[n, h, w, c], weight[kh, kw, c]."""
+    """One kernel for each channel. Layout NCHW: x[n, c, h, w], weight[c, kh, kw]; NHWC: x[n, h, w, c],
+    weight[kh, kw, c]."""
     nchw = layout == "NCHW"
     if x.ndim != 4 or weight.ndim != 3:
         raise tensor_error(f"topi.depthwise_conv2d: {x!r} must have 4 dimensions and {weight!r} 3")
@@ -125,7 +134,10 @@ def depthwise_conv2d(
     (sh, sw), (ph, pw), (dh, dw) = pair(stride), pair(pad), pair(dilation)
     oh, ow = output_extent(h, kh, sh, ph, dh), output_extent(w, kw, sw, pw, dw)
     if oh < 1 or ow < 1:
-        raise tensor_error(f"topi.depthwise_conv2d: a kernel of {kh}×{kw} does not fit into {h}×{w} with the padding {ph}, {pw}")
+        raise tensor_error(
+            f"topi.depthwise_conv2d: a kernel of {kh} x {kw} does not fit into {h} x {w} "
+            f"with the padding {ph}, {pw}"
+        )
     wide, out = accumulation(x.dtype, out_dtype)
     padded = pad2d(x, (ph, pw), layout)
     ky, kx = (te.reduce_axis((0, e), name=m) for e, m in ((kh, "y"), (kw, "x")))

@@ -11,8 +11,9 @@ from .activation import epilogue
 
 
 def accumulation(dtype: DType, out: str | DType | None) -> tuple[DType, DType]:
-    """(dtype to multiply and add in, dtype of the result): float16 and bfloat16 add in float32 and are rounded once at the end; integers
-    below 32 bits add in int32, which is also their result unless `out` says otherwise."""
+    """(dtype to multiply and add in, dtype of the result): float16 and bfloat16 add in float32 and are
+    rounded once at the end; integers below 32 bits add in int32, which is also their result unless `out` says
+    otherwise."""
     wide = dtype.accumulator
     if out is not None:
         return wide, DType.parse(out)
@@ -28,8 +29,8 @@ def matmul(
     out_dtype: str | DType | None = None,
     name: str = "C",
 ) -> te.Tensor:
-    """C[…, m, n] = Σ_k A[…, m, k] · B[…, k, n]; leading dimensions are batches and must agree. `transpose_*`: that operand is stored
-    with its last two dimensions swapped."""
+    """C[…, m, n] = Σ_k A[…, m, k] · B[…, k, n]; leading dimensions are batches and must agree. `transpose_*`:
+    that operand is stored with its last two dimensions swapped."""
     if a.ndim != b.ndim or a.ndim < 2 or a.shape[:-2] != b.shape[:-2]:
         raise tensor_error(f"topi.matmul: the batch dimensions of {a!r} and {b!r} differ")
     rows, inner = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]

@@ -14,7 +14,8 @@ MAX_RANK = 8
 
 
 class OperatorError(ValueError):
-    """A request for an operator that cannot be met. `pointer` is a JSON pointer into the request, or empty for the whole."""
+    """A request for an operator that cannot be met. `pointer` is a JSON pointer into the request, or empty
+    for the whole."""
 
     def __init__(self, message: str, pointer: str = "") -> None:
         super().__init__(message, pointer)
@@ -27,7 +28,8 @@ class OperatorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. Without a default it must be given. `low` and `high` bound integers, the entries of pairs and shapes, and floats."""
+    """One parameter. Without a default it must be given. `low` and `high` bound integers, the entries of
+    pairs and shapes, and floats."""
 
     name: str
     kind: Kind
@@ -75,14 +77,18 @@ class Parameter:
             case "choice":
                 if value not in self.choices or not isinstance(value, str):
                     got = repr(value) if isinstance(value, str) else _kind(value)
-                    raise OperatorError(f"{self.name!r} must be one of {', '.join(self.choices)}, got {got}", at)
+                    raise OperatorError(
+                        f"{self.name!r} must be one of {', '.join(self.choices)}, got {got}", at
+                    )
                 return value
             case "pair":
                 if not isinstance(value, list):
                     n = self._int(value, at, " or an array of two")
                     return n, n
                 if len(value) != 2:
-                    raise OperatorError(f"{self.name!r} must be an integer or an array of two, got {len(value)} entries", at)
+                    raise OperatorError(
+                        f"{self.name!r} must be an integer or an array of two, got {len(value)} entries", at
+                    )
                 return tuple(self._int(v, f"{at}/{i}") for i, v in enumerate(value))
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_RANK:
             got = f"{len(value)} entries" if isinstance(value, list) else _kind(value)
@@ -103,9 +109,22 @@ class Parameter:
 
     def _range(self, value: float, at: str) -> None:
         if not self.low <= value <= self.high:
-            raise OperatorError(f"{self.name!r} must be from {self.low:g} to {int(self.high) if self.kind != 'float' else self.high}, got {value}", at)
+            high = self.high if self.kind == "float" else int(self.high)
+            raise OperatorError(f"{self.name!r} must be from {self.low:g} to {high}, got {value}", at)
+
+
+def escaped(key: object) -> str:
+    """A name in a JSON pointer (RFC 6901)."""
+    return str(key).replace("~", "~0").replace("/", "~1")
 
 
 def _kind(x: Json) -> str:
-    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer", float: "a number"}
+    names = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "an integer",
+        float: "a number",
+    }
     return "null" if x is None else names.get(type(x), type(x).__name__)

@@ -7,7 +7,8 @@ from ..te.errors import tensor_error
 
 
 def softmax(x: te.Tensor, *, name: str = "Y") -> te.Tensor:
-    """exp(x - max) / Σ exp(x - max) of each row, in four stages. Of float16 and bfloat16, exp and what follows are in float32."""
+    """exp(x - max) / Σ exp(x - max) of each row, in four stages. Of float16 and bfloat16, exp and what
+    follows are in float32."""
     if x.ndim < 1 or not x.dtype.is_float:
         raise tensor_error(f"topi.softmax: {x!r} must be an array of floats")
     *rows, n = x.shape
@@ -23,7 +24,9 @@ def softmax(x: te.Tensor, *, name: str = "Y") -> te.Tensor:
     )
     k = te.reduce_axis((0, n), name="k")
     total = te.compute(rows, lambda *i: te.sum(e[(*i, k)], axis=k), name="row_sum", names=names)
-    return te.compute(x.shape, lambda *i: te.cast(e[i] / total[i[:-1]], x.dtype), name=name, names=[*names, "j"])
+    return te.compute(
+        x.shape, lambda *i: te.cast(e[i] / total[i[:-1]], x.dtype), name=name, names=[*names, "j"]
+    )
 
 
 def layer_norm(
@@ -34,8 +37,8 @@ def layer_norm(
     epsilon: float = 1e-5,
     name: str = "Y",
 ) -> te.Tensor:
-    """(x - mean) · rsqrt(variance + epsilon) · gamma + beta of each row, in three stages; the variance is the mean of (x - mean)². Of
-    float16 and bfloat16, everything is in float32 until the end."""
+    """(x - mean) · rsqrt(variance + epsilon) · gamma + beta of each row, in three stages; the variance is the
+    mean of (x - mean)². Of float16 and bfloat16, everything is in float32 until the end."""
     if x.ndim < 1 or not x.dtype.is_float:
         raise tensor_error(f"topi.layer_norm: {x!r} must be an array of floats")
     *rows, n = x.shape
@@ -43,7 +46,9 @@ def layer_norm(
     names = _row_names(len(rows))
     part = 1.0 / n
     k = te.reduce_axis((0, n), name="k")
-    total = te.compute(rows, lambda *i: te.sum(te.cast(x[(*i, k)], wide), axis=k), name="row_sum", names=names)
+    total = te.compute(
+        rows, lambda *i: te.sum(te.cast(x[(*i, k)], wide), axis=k), name="row_sum", names=names
+    )
 
     def centred(i: tuple[te.Index, ...], j: te.Index) -> te.Value:
         return te.cast(x[(*i, j)], wide) - total[i] * part  # type: ignore[no-any-return]

@@ -20,10 +20,6 @@ class CatalogPart(Part):
             if row is None:
                 values = {"key": key, "name": name, "program": program, "script": script}
                 row = _insert(conn, workloads, values)
-            elif row.program != program:
-                raise Conflict(
-                    f"workload {key} is stored with another program: the key is not that of its text"
-                )
             return Workload(**row._mapping)
 
     def workload(self, key: str) -> Workload:

@@ -41,6 +41,7 @@ def run(
     with 0 drained, 2 cannot reach a server, 3 the token is not enough, 5 superseded by a newer session of
     this name, 7 the server does not speak this version.
     """
+    from ...measure.errors import MeasureError
     from ...measure.patience import Patience
     from ...measure.probe import probe
     from ...measure.runner import Runner
@@ -53,15 +54,18 @@ def run(
         except SourceUnreachable as error:
             say(f"{error}; trying for {attach_seconds:g} s")
         hello = probe(name or _host_name(), _parse_labels(label or []))
-        with Runner() as runner:
-            code = work(
-                WorkerClient(client.transport),
-                runner,
-                hello,
-                batch=batch,
-                patience=Patience(attach=attach_seconds),
-                say=say,
-            )
+        try:
+            with Runner() as runner:
+                code = work(
+                    WorkerClient(client.transport),
+                    runner,
+                    hello,
+                    batch=batch,
+                    patience=Patience(attach=attach_seconds),
+                    say=say,
+                )
+        except MeasureError as error:
+            raise CommandError(f"nothing can be measured here: {error}") from error
     raise typer.Exit(int(code))
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
 import uvicorn
 
+import tilewright
 from tilewright.db import Store
 from tilewright.db.fleet_records import NewWorker, Worker
 from tilewright.db.records import Job, NewJob, NewTrial, Settlement
@@ -20,6 +23,9 @@ from tilewright.service.app import create_app
 from tilewright.service.server import bind, url_of
 from tilewright.service.settings import Settings
 from tilewright.service.workloads import SpecError, TargetSpec, Workload
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tilewright.__file__).parents[1])}
+"""What a process of these tests runs in: it finds tilewright where this one did, installed or not."""
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 TRACED = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}

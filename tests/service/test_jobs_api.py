@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
+from typing import Any
 
+import pytest
 from service_harness import (
     FACTS,
     HARDWARE,
@@ -20,6 +23,8 @@ from service_harness import (
     settle,
     stored_job,
 )
+
+from tilewright.service.presenter import eta
 
 INVALID = ("invalid-request", "The request does not say what this route needs")
 
@@ -219,6 +224,7 @@ def test_a_job_shows_its_progress(api: Api) -> None:
     settle(api.store, [2e-5, 1e-5, "build_error", "wrong_output", "build_error"], worker)
     progress = api.http.get(f"/v1/jobs/{job.id}").json()["progress"]
     elapsed, eta = progress.pop("elapsed_seconds"), progress.pop("eta_seconds")
+    assert 0.0 < eta < elapsed
     assert progress == {
         "done": 5,
         "asked": 8,
@@ -227,7 +233,23 @@ def test_a_job_shows_its_progress(api: Api) -> None:
         "best_seconds": 1e-5,
         "best_gflops": MATMUL_FLOPS / 1e-5 / 1e9,
     }
-    assert abs(eta - elapsed / 5 * 3) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"done": 4, "trials": 16}, 30.0),
+        ({"done": 4, "trials": 16, "seconds": 25.0}, 13.0),
+        ({"done": 4, "trials": 16, "seconds": 5.0}, 0.0),
+        ({"done": 0, "trials": 16}, None),
+        ({"done": 4, "trials": 16, "finished_at": 1.0}, None),
+    ],
+)
+def test_the_time_left_is_that_of_the_pace_so_far_within_the_limit(
+    api: Api, changes: dict[str, Any], expected: float | None
+) -> None:
+    job = replace(stored_job(api.store), **changes)
+    assert eta(job, measuring=10.0, elapsed=12.0) == expected
 
 
 def test_a_job_shows_the_best_of_its_trials(api: Api) -> None:

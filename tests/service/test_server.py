@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from service_harness import attach, searched, stored_job
+from service_harness import ENVIRONMENT, attach, searched, stored_job
 
 from tilewright.db import Store, open_store
 from tilewright.service.client import Client
@@ -47,7 +47,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @contextmanager
 def _running(folder: Path) -> Iterator[Running]:
     ready_file, starts = folder / "url", folder / "starts"
-    process = subprocess.Popen([sys.executable, PROGRAM, f"sqlite:///{folder}/served.db", ready_file, starts])
+    process = subprocess.Popen(
+        [sys.executable, PROGRAM, f"sqlite:///{folder}/served.db", ready_file, starts], env=ENVIRONMENT
+    )
     try:
         _until(ready_file.exists)
         yield Running(process, ready_file.read_text().strip(), ready_file, starts)

@@ -232,6 +232,15 @@ def test_the_child_of_a_cancelled_job_is_ended(store: Store) -> None:
         _until(lambda: not _processes())
 
 
+def test_a_job_that_waits_for_its_turn_no_longer_waits_for_a_worker(store: Store) -> None:
+    jobs = [stored_job(store, worker_wait=0.8) for _ in range(2)]
+    with _supervised(store, Children(), max_searches=1):
+        _until(lambda: all(store.job(job.id).state == "waiting" for job in jobs))
+        attach(store)
+        time.sleep(1.2)
+        assert [store.job(job.id).state for job in jobs] == ["running", "running"]
+
+
 def test_at_most_so_many_searches_run_at_a_time(store: Store) -> None:
     attach(store)
     jobs = [stored_job(store) for _ in range(3)]

@@ -55,7 +55,7 @@ def test_the_next_batch_is_proposed_while_one_is_measured(lab: Lab) -> None:
     lab.during = lambda nap: open_at_first_nap.append(lab.store.trial_counts(job.id)["pending"])
     job = lab.job()
     lab.search(job)
-    assert open_at_first_nap[0] == 16
+    assert open_at_first_nap[0] == 8
 
 
 @pytest.mark.parametrize("naps", [1, 2, 3, 5])

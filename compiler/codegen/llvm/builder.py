@@ -14,13 +14,16 @@ class Scope:
     called.
     """
 
-    __slots__ = ("label", "lines", "loads", "memo")
+    __slots__ = ("decided", "label", "lines", "loads", "memo")
 
     def __init__(self, label: str) -> None:
         self.lines: list[str] = []
         self.memo: dict[object, str] = {}
         #: Loaded values by address, guards and the number of stores before; only of this scope.
         self.loads: dict[object, tuple[str, bool]] = {}
+        #: Conditions by polynomials and the values of the unrolled loops: what is known to hold is the same
+        #: in all of a scope.
+        self.decided: dict[object, tuple[str, bool] | bool] = {}
         #: The basic block that the next instruction goes to.
         self.label = label
 

@@ -29,8 +29,18 @@ class Conditions:
         self._indices = indices
         self.facts: Facts = {}
 
-    def all_of(self, polynomials: Iterable[Poly]) -> Condition:
+    def all_of(self, polynomials: tuple[Poly, ...]) -> Condition:
         """True, False, or the bit that says whether each is below 0."""
+        if not polynomials:
+            return True
+        decided = self._b.scope.decided
+        key = polynomials, self._point.unrolled_at(polynomials)
+        out = decided.get(key)
+        if out is None:
+            out = decided[key] = self._all_of(polynomials)
+        return out
+
+    def _all_of(self, polynomials: Iterable[Poly]) -> Condition:
         out: Condition = True
         for p in polynomials:
             known, index = self._decide(p)
@@ -40,9 +50,14 @@ class Conditions:
                 out = self.both(out, self._compare(index))
         return out
 
-    def refuted(self, polynomials: Iterable[Poly]) -> bool:
+    def refuted(self, polynomials: tuple[Poly, ...]) -> bool:
         """Whether one of them is never below 0 at this point."""
-        return any(self._decide(p)[0] is False for p in polynomials)
+        decided = self._b.scope.decided
+        key = "refuted", polynomials, self._point.unrolled_at(polynomials)
+        out = decided.get(key)
+        if out is None:
+            out = decided[key] = any(self._decide(p)[0] is False for p in polynomials)
+        return out is True
 
     def moves_with_lane(self, p: Poly) -> bool:
         """Whether the polynomial differs between the lanes."""
@@ -110,8 +125,11 @@ class Conditions:
         if not stride:
             return self._b.pure("icmp slt i64 {}, 0", self._indices.total(terms, constant)), False
         # stride * lane < -(terms + constant)
-        limit_low, limit_high = (-x - constant for x in reversed(self._indices.interval(terms)))
         lanes = self._point.lanes
+        if not terms:
+            bits = ("true" if stride * n < -constant else "false" for n in range(lanes or 1))
+            return "<" + ", ".join(f"i1 {b}" for b in bits) + ">", True
+        limit_low, limit_high = (-x - constant for x in reversed(self._indices.interval(terms)))
         widest = max(abs(limit_low), abs(limit_high), abs(stride) * (lanes or 1))
         element = "i32" if widest < 2**31 else "i64"
         steps = "<" + ", ".join(f"{element} {stride * n}" for n in range(lanes or 1)) + ">"

@@ -29,7 +29,8 @@ from .values import Values
 #: Local buffers of more bytes than this together are workspaces: threads' stacks are small.
 MAX_STACK = 16 << 10
 ALIGNMENT = 64
-#: Instances looked at for each instruction allowed: those past a predicate give none, and cost time all the same.
+#: Instances looked at for each instruction allowed: those past a predicate give none, and cost time all
+#: the same.
 _VISITS = 8
 
 
@@ -107,7 +108,9 @@ class _Emitter:
         """One instance, or one for each lane."""
         self._visits += 1
         if self._visits > _VISITS * self._builder.limit:
-            raise BuildError(f"the kernel unrolls more than {_VISITS * self._builder.limit} instances of blocks")
+            raise BuildError(
+                f"the kernel unrolls more than {_VISITS * self._builder.limit} instances of blocks"
+            )
         try:
             self._assign(b)
         except BuildError as e:

@@ -116,7 +116,19 @@ class Memory:
             element, stride = self.place(x, buffer, x.indices)
             v = self.registers.read(buffer, element, stride, self._point.lanes, self._some_lanes_lack)
             return self._zero_outside(v, buffer.dtype) if zero else v
-        reading = self.reading
+        # Everything below depends on the node, the conditions around it, the unrolled loops and the scope.
+        point, reading = self._point, self.reading
+        at: tuple[object, ...] = (id(x), zero, self._stores.get(buffer, 0), point.unrolled_at(x.indices))
+        if reading:
+            at = (*at, reading, point.unrolled_at(reading))
+        seen = self._b.scope.loads
+        value = seen.get(at)
+        if value is None:
+            value = seen[at] = self._load_memory(x, zero)
+        return value
+
+    def _load_memory(self, x: Load, zero: bool) -> Value:
+        buffer, reading = x.buffer, self.reading
         access = self._access(id(x), buffer, x.indices, reading)
         index = self._indices.at(access.flat)
         moves = bool(index.stride or index.lane_terms)
@@ -250,8 +262,8 @@ class Memory:
         if not dtype.is_bool:
             return v
         text, is_vector = v
-        if text[0] != "%":
-            return ("1" if text == "true" else "0", False)
+        if text in ("true", "false"):
+            return str(int(text == "true")), False
         lanes = self._point.lanes if is_vector else None
         return self._b.shared(
             f"zext {vector_type('i1', lanes)} {text} to {vector_type('i8', lanes)}"

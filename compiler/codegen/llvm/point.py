@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...arith import Var
+from ...arith import Poly, Var
 
 
 class Point:
@@ -10,7 +10,7 @@ class Point:
     loop.
     """
 
-    __slots__ = ("lane", "lanes", "names", "unrolled")
+    __slots__ = ("_vars", "lane", "lanes", "names", "unrolled")
 
     def __init__(self) -> None:
         self.unrolled: dict[Var, int] = {}
@@ -19,3 +19,13 @@ class Point:
         self.lane: Var | None = None
         #: Lanes of a vector; None outside of vector loops.
         self.lanes: int | None = None
+        self._vars: dict[object, tuple[Var, ...]] = {}
+
+    def unrolled_at(self, polynomials: tuple[Poly, ...]) -> tuple[int | None, ...]:
+        """The unrolled loops' values that the polynomials see: with the scope it decides what they are."""
+        variables = self._vars.get(polynomials)
+        if variables is None:
+            found = frozenset[Var]().union(*(p.vars() for p in polynomials))
+            variables = self._vars[polynomials] = tuple(found)
+        get = self.unrolled.get
+        return tuple([get(v) for v in variables])

@@ -6,6 +6,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tilewright.compiler.arith import (
     Fn,
     Knob,

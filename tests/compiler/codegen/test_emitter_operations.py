@@ -96,9 +96,7 @@ NUMPY: dict[str, Callable[[Array, Array], Array]] = {
     "shl": np.left_shift,
     "shr": np.right_shift,
 }
-COMPARE = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
-}  # fmt: skip
+COMPARE = {op: getattr(operator, op) for op in ("eq", "ne", "lt", "le", "gt", "ge")}
 BINARY = [
     *((op, d) for d in INTEGERS for op in NUMPY if op != "truediv"),
     *((op, d) for d in FLOATS for op in ("add", "sub", "mul", "truediv", "min", "max")),
@@ -234,7 +232,9 @@ def test_casts_agree_with_astype(elementwise: Run, source: str, target: str, vec
 
 
 @in_both_loops
-def test_the_upper_half_of_uint64_comes_from_floats_as_astype_gives_it(elementwise: Run, vector: bool) -> None:
+def test_the_upper_half_of_uint64_comes_from_floats_as_astype_gives_it(
+    elementwise: Run, vector: bool
+) -> None:
     a = np.array([0.0, 1.5, 2.0**62, 2.0**63, 1.75 * 2.0**63, 18446744073709549568.0])
     got = elementwise(lambda x: Cast(DType("uint", 64), x), "uint64", a, vector=vector)
     same(got, a.astype("uint64"))
@@ -255,7 +255,9 @@ def test_constants_arrive_in_their_dtype(elementwise: Run, dtype: str, vector: b
     for value in edges(dtype).tolist():
         got = elementwise(
             lambda x, v=value: Select(
-                Compare("eq", x, Const(0, DType("int", 32))), Const(v, DType.parse(dtype)), Const(v, DType.parse(dtype))
+                Compare("eq", x, Const(0, DType("int", 32))),
+                Const(v, DType.parse(dtype)),
+                Const(v, DType.parse(dtype)),
             ),
             dtype,
             np.arange(3, dtype="int32"),
@@ -270,7 +272,9 @@ def indices(index: Callable[[Var], Poly], dtype: str, n: int, vector: bool) -> P
     block = Block(
         "Out", (it,), (IterKind.SPATIAL,), (poly(loop),), out, (poly(it),), IndexValue(index(it), out.dtype)
     )
-    return PrimFunc("indices", (out,), (), (For(loop, (block,), LoopKind("vectorized" if vector else "serial")),))
+    return PrimFunc(
+        "indices", (out,), (), (For(loop, (block,), LoopKind("vectorized" if vector else "serial")),)
+    )
 
 
 @in_both_loops

@@ -11,7 +11,9 @@ def row_sums() -> PrimFunc:
     """S[i] = sum over k of A[i, k], 2 x 3."""
     a = te.placeholder((2, 3), "float32", name="A")
     k = te.reduce_axis((0, 3), name="k")
-    return te.create_prim_func([a, te.compute((2,), lambda i: te.sum(a[i, k], axis=k), name="S")], name="row_sums")
+    return te.create_prim_func(
+        [a, te.compute((2,), lambda i: te.sum(a[i, k], axis=k), name="S")], name="row_sums"
+    )
 
 
 @pytest.fixture
@@ -25,7 +27,9 @@ def every_node() -> PrimFunc:
         looked_up = a[te.minimum(i + j, 7), (i // 2 + j) % 6]
         shape = te.cast(i * 6 + j, "float32")
         bits = te.cast((n[i, j] << 2) ^ ~n[i, j], "float32")
-        chosen = te.if_then_else((a[i, j] > 0.5) | ~(n[i, j] == 3), te.exp(padded), te.maximum(looked_up, shape))
+        chosen = te.if_then_else(
+            (a[i, j] > 0.5) | ~(n[i, j] == 3), te.exp(padded), te.maximum(looked_up, shape)
+        )
         return chosen / bits
 
     b = te.compute((8, 6), element, name="B")

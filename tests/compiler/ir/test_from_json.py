@@ -34,10 +34,14 @@ def refusal(document, *changes, at=""):
 
 CASES = {
     "an unknown format": (
-        ("tilewright", 2), "format 2 is not known; this program reads 1", "/tilewright",
+        ("tilewright", 2),
+        "format 2 is not known; this program reads 1",
+        "/tilewright",
     ),
     "an unknown field": (
-        ("extra~1field", 1), "unknown field 'extra/field'; known: allocs, body, name, params, tilewright", "/extra~1field",
+        ("extra~1field", 1),
+        "unknown field 'extra/field'; known: allocs, body, name, params, tilewright",
+        "/extra~1field",
     ),
     "a missing field": (("params", None), "the field 'params' is missing", ""),
     "a body that is no array": (("body", {}), "expected an array, got an object", "/body"),
@@ -49,32 +53,50 @@ CASES = {
         "/params/0/dtype",
     ),
     "an unknown scope": (
-        ("params/0/scope", "shared"), "unknown scope 'shared'; known: global, local, register", "/params/0/scope",
+        ("params/0/scope", "shared"),
+        "unknown scope 'shared'; known: global, local, register",
+        "/params/0/scope",
     ),
     "a shape of 0": (("params/0/shape/1", 0), "buffer 'A' has the extent 0; at least 1 is needed", ""),
     "a loop without an extent": (("body/0/for", {}), "the field 'extent' is missing", "/body/0/for"),
-    "a loop of extent 0": (("body/0/for/extent", 0), "an extent must be at least 1, got 0", "/body/0/for/extent"),
+    "a loop of extent 0": (
+        ("body/0/for/extent", 0),
+        "an extent must be at least 1, got 0",
+        "/body/0/for/extent",
+    ),
     "an unknown loop kind": (
         ("body/0/kind", "gpu"),
         "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled",
         "/body/0/kind",
     ),
     "a name that is no identifier": (
-        ("name", "a b"), "a name must be an identifier of at most 100 characters, got 'a b'", "/name",
+        ("name", "a b"),
+        "a name must be an identifier of at most 100 characters, got 'a b'",
+        "/name",
     ),
-    "a buffer that does not exist": ((f"{BLOCK}/buffer", 7), "there is no buffer 7; there are 2", f"{BLOCK}/buffer"),
+    "a buffer that does not exist": (
+        (f"{BLOCK}/buffer", 7),
+        "there is no buffer 7; there are 2",
+        f"{BLOCK}/buffer",
+    ),
     "a variable that does not exist": (
-        (f"{BLOCK}/indices/0", [[1, 9]]), "there is no variable 9 here; 4 are declared before", f"{BLOCK}/indices/0/0/1",
+        (f"{BLOCK}/indices/0", [[1, 9]]),
+        "there is no variable 9 here; 4 are declared before",
+        f"{BLOCK}/indices/0/0/1",
     ),
     "an unknown operation": (
         (f"{BLOCK}/value/0", "madd"),
-        "unknown operation 'madd'; known: abs, add, and, cast, ceil, const, cos, eq, erf, exp, floor, floordiv, "
-        "floormod, ge, gt, in_bounds, index, le, load, log, lt, max, min, mul, ne, neg, not, or, pow, round, rsqrt, "
+        "unknown operation 'madd'; known: abs, add, and, cast, ceil, const, cos, eq, erf, exp, floor, "
+        "floordiv, "
+        "floormod, ge, gt, in_bounds, index, le, load, log, lt, max, min, mul, ne, neg, not, or, pow, "
+        "round, rsqrt, "
         "select, shl, shr, sigmoid, sin, sqrt, sub, tanh, truediv, truncdiv, truncmod, xor",
         f"{BLOCK}/value/0",
     ),
     "a wrong number of operands": (
-        (f"{BLOCK}/value", ["add", ["const", "float32", "0x0.0p+0"]]), "'add' takes 2 operands, got 1", f"{BLOCK}/value",
+        (f"{BLOCK}/value", ["add", ["const", "float32", "0x0.0p+0"]]),
+        "'add' takes 2 operands, got 1",
+        f"{BLOCK}/value",
     ),
     "operands of two dtypes": (
         (f"{BLOCK}/value/2", ["const", "int32", "1"]),
@@ -87,18 +109,32 @@ CASES = {
         f"{BLOCK}/value/2/1",
     ),
     "a condition that is no bool": (
-        (f"{BLOCK}/value/2", ["select", ["const", "int8", "1"], ["const", "float32", "0x0.0p+0"], ["const", "float32", "0x0.0p+0"]]),
+        (
+            f"{BLOCK}/value/2",
+            [
+                "select",
+                ["const", "int8", "1"],
+                ["const", "float32", "0x0.0p+0"],
+                ["const", "float32", "0x0.0p+0"],
+            ],
+        ),
         "a condition must be a bool, got int8",
         f"{BLOCK}/value/2/1",
     ),
     "an immediate that is no number": (
-        (f"{BLOCK}/init/2", "zero"), "'zero' is not a float32 immediate", f"{BLOCK}/init/2",
+        (f"{BLOCK}/init/2", "zero"),
+        "'zero' is not a float32 immediate",
+        f"{BLOCK}/init/2",
     ),
     "an immediate that is no string": (
-        (f"{BLOCK}/init/2", 0), "an immediate is written as a string, got an integer", f"{BLOCK}/init/2",
+        (f"{BLOCK}/init/2", 0),
+        "an immediate is written as a string, got an integer",
+        f"{BLOCK}/init/2",
     ),
     "an immediate beyond every float": (
-        (f"{BLOCK}/init/2", "0x1p99999"), "'0x1p99999' is not a float32 immediate", f"{BLOCK}/init/2",
+        (f"{BLOCK}/init/2", "0x1p99999"),
+        "'0x1p99999' is not a float32 immediate",
+        f"{BLOCK}/init/2",
     ),
     "an immediate that its dtype would round": (
         (f"{BLOCK}/init/2", "0x1.999999999999ap-4"),
@@ -106,10 +142,14 @@ CASES = {
         f"{BLOCK}/init/2",
     ),
     "an integer that does not fit": (
-        (f"{BLOCK}/init", ["const", "int8", "128"]), "128 does not fit into int8", f"{BLOCK}/init/2",
+        (f"{BLOCK}/init", ["const", "int8", "128"]),
+        "128 does not fit into int8",
+        f"{BLOCK}/init/2",
     ),
     "an index beyond JSON's integers": (
-        (f"{BLOCK}/indices/0", 2**53), f"expected an integer below 2**53, got {2**53}", f"{BLOCK}/indices/0",
+        (f"{BLOCK}/indices/0", 2**53),
+        f"expected an integer below 2**53, got {2**53}",
+        f"{BLOCK}/indices/0",
     ),
     "a division by a variable": (
         (f"{BLOCK}/indices/0", [[1, ["floordiv", 4, [[1, 2]]]]]),
@@ -127,26 +167,37 @@ CASES = {
         "",
     ),
     "a write out of bounds": (
-        (f"{BLOCK}/indices/0", [[-1, 2]]), "block 'S' reads 'S', which it writes, at another place than the one it writes", "",
+        (f"{BLOCK}/indices/0", [[-1, 2]]),
+        "block 'S' reads 'S', which it writes, at another place than the one it writes",
+        "",
     ),
     "a wrong number of indices": (
-        (f"{BLOCK}/value/2", ["load", 0, [[1, 2]]]), "block 'S' reads 'A' with 1 indices; it has 2 dimensions", "",
+        (f"{BLOCK}/value/2", ["load", 0, [[1, 2]]]),
+        "block 'S' reads 'A' with 1 indices; it has 2 dimensions",
+        "",
     ),
     "a binding out of range": (
-        (f"{BLOCK}/iters/0/bind", [[2, 0]]), "block 'S': the binding of 'i', i * 2, may be above [0, 2)", "",
+        (f"{BLOCK}/iters/0/bind", [[2, 0]]),
+        "block 'S': the binding of 'i', i * 2, may be above [0, 2)",
+        "",
     ),
     "an init without a reduction": (
-        (f"{BLOCK}/iters/1/kind", "spatial"), "block 'S' has an init but no reduce variable", "",
+        (f"{BLOCK}/iters/1/kind", "spatial"),
+        "block 'S' has an init but no reduce variable",
+        "",
     ),
     "an init of another dtype": (
-        (f"{BLOCK}/init", ["const", "int8", "0"]), "block 'S': the init is int8, but 'S' is float32", "",
+        (f"{BLOCK}/init", ["const", "int8", "0"]),
+        "block 'S': the init is int8, but 'S' is float32",
+        "",
     ),
     "a reduction that subtracts": (
         (f"{BLOCK}/value/0", "sub"),
-        "block 'S' has reduce variables, so that its value must be one of add, max, min, mul of 'S' and a term",
+        "block 'S' has reduce variables, so that its value must be one of add, max, min, mul of 'S' and a "
+        "term",
         "",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,8 +19,19 @@ def test_a_reduction_prints_its_init_beside_its_step(row_sums):
 
 def test_a_convolution_prints_its_three_stages():
     func = topi.create(
-        {"op": "conv2d", "ci": 4, "h": 6, "w": 6, "co": 8, "kh": 3, "kw": 3, "pad": 1, "bias": True, "activation": "relu"}
-    )  # fmt: skip
+        {
+            "op": "conv2d",
+            "ci": 4,
+            "h": 6,
+            "w": 6,
+            "co": 8,
+            "kh": 3,
+            "kw": 3,
+            "pad": 1,
+            "bias": True,
+            "activation": "relu",
+        }
+    )
     assert script(func) == (
         "def conv2d(X: float32[1, 4, 6, 6], W: float32[8, 4, 3, 3], B: float32[8], Y: float32[1, 8, 6, 6]):\n"
         "    pad = global(float32[1, 4, 8, 8])\n"
@@ -65,12 +76,14 @@ def test_every_kind_of_node_prints(every_node):
 def test_constants_print_as_short_as_their_dtype_allows():
     a = te.placeholder((2,), "float32", name="A")
     b = te.compute((2,), lambda i: a[i] * 0.1 + 1e-5, name="B")
-    assert script(te.create_prim_func([a, b], name="f")).splitlines()[-1] == "        B[i] = A[i] * 0.1 + 1e-05"
+    assert (
+        script(te.create_prim_func([a, b], name="f")).splitlines()[-1] == "        B[i] = A[i] * 0.1 + 1e-05"
+    )
 
 
 def test_a_statement_can_be_marked():
     sch = Schedule(topi.create({"op": "elementwise", "shape": [4], "activation": "relu"}))
-    (path, _block), = sch.func.blocks()  # fmt: skip
+    ((path, _block),) = sch.func.blocks()
     assert script(sch.func, path[0], "this loop") == (
         "def elementwise(X: float32[4], Y: float32[4]):\n"
         "    for i0 in range(4):\n"

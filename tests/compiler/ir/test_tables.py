@@ -31,13 +31,31 @@ def test_a_leaf_has_no_children(every_node):
 @pytest.mark.parametrize(
     ("dtype", "missing"),
     [
-        ("float32", {"floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr", "and", "or", "xor", "not"}),
+        (
+            "float32",
+            {"floordiv", "floormod", "truncdiv", "truncmod", "shl", "shr", "and", "or", "xor", "not"},
+        ),
         (
             "int32",
-            {"truediv", "pow", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil", "round"},
+            {
+                "truediv",
+                "pow",
+                "exp",
+                "log",
+                "sqrt",
+                "rsqrt",
+                "tanh",
+                "sigmoid",
+                "erf",
+                "sin",
+                "cos",
+                "floor",
+                "ceil",
+                "round",
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_the_operations_that_a_dtype_does_not_have(dtype, missing):
     every = BINARY_OPS + COMPARE_OPS + UNARY_OPS
     assert {op for op in every if refused(op, DType.parse(dtype))} == missing
@@ -45,7 +63,14 @@ def test_the_operations_that_a_dtype_does_not_have(dtype, missing):
 
 def test_booleans_have_logic_and_equality_only():
     every = BINARY_OPS + COMPARE_OPS + UNARY_OPS
-    assert {op for op in every if not refused(op, DType.parse("bool"))} == {"and", "or", "xor", "not", "eq", "ne"}
+    assert {op for op in every if not refused(op, DType.parse("bool"))} == {
+        "and",
+        "or",
+        "xor",
+        "not",
+        "eq",
+        "ne",
+    }
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -57,6 +82,7 @@ def test_an_unknown_dtype_lists_the_known_ones():
     with pytest.raises(TypeMismatch) as e:
         DType.parse("double")
     assert str(e.value) == (
-        "unknown dtype 'double'; known: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, "
+        "unknown dtype 'double'; known: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, "
+        "float32, "
         "float64, bfloat16, bool"
     )

@@ -27,9 +27,8 @@ def change(func, **fields):
 
 
 def test_two_buffers_of_one_name(row_sums):
-    a, s = row_sums.params
+    a = row_sums.params[0]
     assert refusal(replace(row_sums, allocs=(Buffer("A", a.shape, a.dtype),))) == "two buffers are named 'A'"
-    assert s.name == "S"
 
 
 def test_two_blocks_of_one_name(row_sums):
@@ -63,13 +62,12 @@ def test_a_variable_of_another_block(row_sums):
 
 
 def test_a_buffer_that_is_read_before_it_is_written(row_sums):
-    a, s = row_sums.params
+    a = row_sums.params[0]
     t = Buffer("T", a.shape, a.dtype)
     block = block_of(row_sums)
     load = Load(t, tuple(map(poly, block.iters)))
     moved = change(row_sums, value=replace(block.value, b=load))
     assert refusal(replace(moved, allocs=(t,))) == "block 'S' reads 'T' before any block wrote it"
-    assert s in moved.params
 
 
 def test_a_reduction_without_an_init_needs_its_accumulator_written_before(row_sums):
@@ -88,7 +86,10 @@ def test_a_write_at_a_reduce_variable(row_sums):
     i = poly(block.iters[1])
     s = block.buffer
     value = replace(block.value, a=Load(s, (i,)))
-    assert refusal(change(row_sums, indices=(i,), value=value)) == "block 'S' writes 'S' at the reduce variable 'k'"
+    assert (
+        refusal(change(row_sums, indices=(i,), value=value))
+        == "block 'S' writes 'S' at the reduce variable 'k'"
+    )
 
 
 def test_a_guard_that_is_too_weak():
@@ -99,4 +100,7 @@ def test_a_guard_that_is_too_weak():
     verify(func)
     value = block_of(func).value
     weak = replace(value, a=Load(a.buffer, (value.a.indices[0] - 1,)))
-    assert refusal(change(func, value=weak)) == "block 'B' reads 'A' at i - 3 in dimension 0, which may leave [0, 4)"
+    assert (
+        refusal(change(func, value=weak))
+        == "block 'B' reads 'A' at i - 3 in dimension 0, which may leave [0, 4)"
+    )

@@ -1,4 +1,5 @@
-"""Mistakes are refused where the user made them: by their whole text, with the file and the line of the mistake."""
+"""Mistakes are refused where the user made them: by their whole text, with the file and the line of the
+mistake."""
 
 import linecache
 
@@ -50,12 +51,14 @@ MISTAKES = {
     "a reduce axis outside of a reduction": (
         over(lambda i: A[i, k]),
         te.TensorError,
-        "te.compute 'C' uses 'k', which is neither a variable of the function nor the axis of a reduction around it",
+        "te.compute 'C' uses 'k', which is neither a variable of the function nor the axis of a reduction "
+        "around it",
     ),
     "a reduce axis beside its reduction": (
         over(lambda i: te.sum(A[i, k], axis=k) + B[k]),
         te.TensorError,
-        "te.compute 'C' uses 'k', which is neither a variable of the function nor the axis of a reduction around it",
+        "te.compute 'C' uses 'k', which is neither a variable of the function nor the axis of a reduction "
+        "around it",
     ),
     "a reduce axis that is not used": (
         over(lambda i: te.sum(A[i, 0], axis=k)),
@@ -80,7 +83,8 @@ MISTAKES = {
     "a variable of another compute": (
         leaked,
         te.TensorError,
-        "te.compute 'C' uses 'p', which is neither a variable of the function nor the axis of a reduction around it",
+        "te.compute 'C' uses 'p', which is neither a variable of the function nor the axis of a reduction "
+        "around it",
     ),
     "an index out of range": (
         over(lambda i: A[i + 1, 0]),
@@ -133,7 +137,8 @@ MISTAKES = {
     "a number as the result": (
         over(lambda i: 1.0),
         TypeMismatch,
-        "te.compute 'C': the function must return a value, got the literal 1.0, which has no dtype; te.const gives it one",
+        "te.compute 'C': the function must return a value, got the literal 1.0, which has no dtype; "
+        "te.const gives it one",
     ),
     "a tensor as the result": (
         over(lambda i: B),
@@ -168,7 +173,8 @@ MISTAKES = {
     "a float as an index": (
         over(lambda i: B[0.5]),
         TypeMismatch,
-        "an index of 'B' must be an integer expression of the variables, got the literal 0.5, which has no dtype; "
+        "an index of 'B' must be an integer expression of the variables, got the literal 0.5, which has no "
+        "dtype; "
         "te.const gives it one",
     ),
     "bool + bool": (over(lambda i: T[i] + T[i]), TypeMismatch, "'add' takes numbers, got bool; use `|`"),
@@ -207,7 +213,11 @@ MISTAKES = {
         "the operand of te.exp must be a value, got the index i; te.cast makes it a value",
     ),
     "division by zero": (over(lambda i: N[i] // 0), TypeMismatch, "//: division by zero"),
-    "remainder by zero": (over(lambda i: te.truncmod(N[i], 0)), TypeMismatch, "te.truncmod: division by zero"),
+    "remainder by zero": (
+        over(lambda i: te.truncmod(N[i], 0)),
+        TypeMismatch,
+        "te.truncmod: division by zero",
+    ),
     "a shift by the width": (
         over(lambda i: N[i] << 32),
         TypeMismatch,
@@ -261,7 +271,8 @@ MISTAKES = {
     "an unknown dtype of a cast": (
         over(lambda i: te.cast(A[i, 0], "complex64")),
         TypeMismatch,
-        "unknown dtype 'complex64'; known: int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, "
+        "unknown dtype 'complex64'; known: int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
+        "float16, "
         "float32, float64, bfloat16, bool",
     ),
     "a number as a condition": (
@@ -418,7 +429,8 @@ def test_the_line_of_a_truth_value_is_that_of_its_if():
 
 
 TRUTH = (
-    "the truth of a symbolic expression is not known while the program is written; use te.if_then_else instead of "
+    "the truth of a symbolic expression is not known while the program is written; use te.if_then_else "
+    "instead of "
     "`if`, te.all or & instead of `and` and of a < b < c, te.any or | instead of `or`, ~ instead of `not`"
 )
 

@@ -56,7 +56,9 @@ def _finish(r, y, bias):
 
 def _conv(r, x, w):
     """Of one group, NCHW and OIHW."""
-    (sh, sw), (ph, pw), (dh, dw) = (pair(r.get(n, d)) for n, d in (("stride", 1), ("pad", 0), ("dilation", 1)))
+    (sh, sw), (ph, pw), (dh, dw) = (
+        pair(r.get(n, d)) for n, d in (("stride", 1), ("pad", 0), ("dilation", 1))
+    )
     x = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)))
     kh, kw = w.shape[2:]
     oh, ow = (x.shape[2] - dh * (kh - 1) - 1) // sh + 1, (x.shape[3] - dw * (kw - 1) - 1) // sw + 1
@@ -74,7 +76,9 @@ def softmax(r, x):
 
 
 def layer_norm(r, x, gamma=1.0, beta=0.0):
-    return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + r.get("epsilon", 1e-5)) * gamma + beta
+    return (x - x.mean(-1, keepdims=True)) / np.sqrt(
+        x.var(-1, keepdims=True) + r.get("epsilon", 1e-5)
+    ) * gamma + beta
 
 
 OPERATORS = {

@@ -26,7 +26,9 @@ def test_the_reference_is_numpy_in_float64(request_):
     arrays = interpret.random_inputs(func, seed=1)
     got = interpret.expected(func, arrays)
     # A constant such as 1/n is rounded to the dtype of the program; nothing else is.
-    np.testing.assert_allclose(got.outputs[0], numpy_run(request_, inputs_of(func, arrays)), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        got.outputs[0], numpy_run(request_, inputs_of(func, arrays)), rtol=1e-6, atol=1e-6
+    )
 
 
 def test_the_scalar_interpreter_is_within_the_tolerance_of_the_reference(request_):
@@ -66,8 +68,19 @@ def test_no_padding_makes_no_padding_stage():
 
 def test_bias_and_activation_are_one_stage():
     func = topi.create(
-        {"op": "conv2d", "ci": 3, "h": 6, "w": 6, "co": 4, "kh": 3, "kw": 3, "pad": 1, "bias": True, "activation": "gelu"}
-    )  # fmt: skip
+        {
+            "op": "conv2d",
+            "ci": 3,
+            "h": 6,
+            "w": 6,
+            "co": 4,
+            "kh": 3,
+            "kw": 3,
+            "pad": 1,
+            "bias": True,
+            "activation": "gelu",
+        }
+    )
     assert [b.name for _, b in func.blocks()] == ["pad", "conv", "Y"]
 
 
@@ -93,7 +106,13 @@ def test_the_layouts_of_dense_weights(weights, shape):
 
 @pytest.mark.parametrize(
     ("dtype", "out"),
-    [("float32", "float32"), ("float16", "float16"), ("int8", "int32"), ("uint16", "int32"), ("int64", "int64")],
+    [
+        ("float32", "float32"),
+        ("float16", "float16"),
+        ("int8", "int32"),
+        ("uint16", "int32"),
+        ("int64", "int64"),
+    ],
 )
 def test_the_output_of_a_matmul_is_as_wide_as_its_sum_when_of_integers(dtype, out):
     assert str(topi.create({"op": "matmul", "m": 2, "n": 2, "k": 2, "dtype": dtype}).params[2].dtype) == out

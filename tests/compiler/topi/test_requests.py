@@ -6,7 +6,9 @@ from tilewright.compiler import topi
 
 MATMUL = {"op": "matmul", "m": 4, "n": 5, "k": 6}
 CONV = {"op": "conv2d", "ci": 4, "h": 6, "w": 6, "co": 8, "kh": 3, "kw": 3}
-KNOWN = "matmul, batch_matmul, dense, conv2d, depthwise_conv2d, softmax, layer_norm, add, elementwise, transpose"
+KNOWN = (
+    "matmul, batch_matmul, dense, conv2d, depthwise_conv2d, softmax, layer_norm, add, elementwise, transpose"
+)
 DTYPES = "float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32, uint32, int64, uint64"
 
 
@@ -52,7 +54,7 @@ DTYPES = "float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32
         ({**CONV, "ci": 16, "groups": 16}, "'co' must be a multiple of 'groups' (16), got 8", "/co"),
         (
             {**CONV, "kh": 9, "pad": 1},
-            "topi.conv2d: a kernel of 9×3 does not fit into 6×6 with the padding 1, 1",
+            "topi.conv2d: a kernel of 9 x 3 does not fit into 6 x 6 with the padding 1, 1",
             "",
         ),
         (
@@ -60,9 +62,21 @@ DTYPES = "float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32
             "'gelu' needs floats; the dtype is int8",
             "/activation",
         ),
-        ({**CONV, "activation": "swish"}, "'activation' must be one of none, relu, relu6, gelu, sigmoid, tanh, silu, got 'swish'", "/activation"),
-        ({"op": "layer_norm", "m": 2, "n": 3, "epsilon": 2}, "'epsilon' must be from 1e-12 to 1.0, got 2", "/epsilon"),
-        ({"op": "layer_norm", "m": 2, "n": 3, "epsilon": "x"}, "'epsilon' must be a number, got a string", "/epsilon"),
+        (
+            {**CONV, "activation": "swish"},
+            "'activation' must be one of none, relu, relu6, gelu, sigmoid, tanh, silu, got 'swish'",
+            "/activation",
+        ),
+        (
+            {"op": "layer_norm", "m": 2, "n": 3, "epsilon": 2},
+            "'epsilon' must be from 1e-12 to 1.0, got 2",
+            "/epsilon",
+        ),
+        (
+            {"op": "layer_norm", "m": 2, "n": 3, "epsilon": "x"},
+            "'epsilon' must be a number, got a string",
+            "/epsilon",
+        ),
         ({"op": "add", "shape": []}, "'shape' must be an array of 1 to 8 integers, got 0 entries", "/shape"),
         ({"op": "add", "shape": 3}, "'shape' must be an array of 1 to 8 integers, got an integer", "/shape"),
         ({"op": "add", "shape": [3, 0]}, "'shape' must be from 1 to 16777216, got 0", "/shape/1"),
@@ -71,9 +85,13 @@ DTYPES = "float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32
             "'axes' must hold 0 to 1, each once, got [0, 2]",
             "/axes",
         ),
-        ({"op": "softmax", "m": 2, "n": 3, "dtype": "int8"}, "'dtype' must be one of float32, float64, float16, bfloat16, got 'int8'", "/dtype"),
+        (
+            {"op": "softmax", "m": 2, "n": 3, "dtype": "int8"},
+            "'dtype' must be one of float32, float64, float16, bfloat16, got 'int8'",
+            "/dtype",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_request_is_refused(asked, message, pointer):
     with pytest.raises(topi.OperatorError) as e:
         topi.create(asked)
@@ -81,7 +99,8 @@ def test_a_request_is_refused(asked, message, pointer):
 
 
 @pytest.mark.parametrize(
-    ("asked", "pointer"), [({**CONV, "groups": 3}, "/workload/ci"), ({**MATMUL, "m": 0}, "/workload/m"), ({}, "/workload")]
+    ("asked", "pointer"),
+    [({**CONV, "groups": 3}, "/workload/ci"), ({**MATMUL, "m": 0}, "/workload/m"), ({}, "/workload")],
 )
 def test_a_pointer_starts_where_the_request_stands_in_a_larger_document(asked, pointer):
     with pytest.raises(topi.OperatorError) as e:
@@ -116,7 +135,8 @@ def test_the_schema_of_a_matmul():
             "out_dtype": {
                 "type": "string",
                 "enum": DTYPES.split(", "),
-                "description": "dtype of the output; by default that of the inputs, int32 for integers below 32 bits",
+                "description": "dtype of the output; by default that of the inputs, "
+                "int32 for integers below 32 bits",
             },
         },
         "required": ["op", "m", "n", "k"],

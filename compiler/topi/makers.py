@@ -1,0 +1,131 @@
+"""From the arguments of a request to tensors: the placeholders and the output, in parameter order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import te
+from ..ir.dtype import DType
+from .conv import conv2d, depthwise_conv2d
+from .elementwise import add, transpose, unary
+from .matmul import accumulation, dense, matmul
+from .parameters import OperatorError
+from .rows import layer_norm, softmax
+
+Arguments = dict[str, Any]
+
+
+def make_matmul(p: Arguments) -> list[te.Tensor]:
+    return _product(p, ())
+
+
+def make_batch_matmul(p: Arguments) -> list[te.Tensor]:
+    return _product(p, (p["b"],))
+
+
+def _product(p: Arguments, batch: tuple[int, ...]) -> list[te.Tensor]:
+    m, n, k, ta, tb = p["m"], p["n"], p["k"], p["transpose_a"], p["transpose_b"]
+    a = te.placeholder((*batch, k, m) if ta else (*batch, m, k), p["dtype"], name="A")
+    b = te.placeholder((*batch, n, k) if tb else (*batch, k, n), p["dtype"], name="B")
+    return [a, b, matmul(a, b, transpose_a=ta, transpose_b=tb, out_dtype=p["out_dtype"])]
+
+
+def make_dense(p: Arguments) -> list[te.Tensor]:
+    m, n, k = p["m"], p["n"], p["k"]
+    x = te.placeholder((m, k), p["dtype"], name="X")
+    w = te.placeholder((k, n) if p["weights"] == "kn" else (n, k), p["dtype"], name="W")
+    bias = _bias(p, n)
+    y = dense(x, w, bias, weights=p["weights"], activation=p["activation"], out_dtype=p["out_dtype"])
+    return [x, w, *_given(bias), y]
+
+
+def make_conv2d(p: Arguments) -> list[te.Tensor]:
+    n, ci, h, w, co, kh, kw, groups = (p[x] for x in ("n", "ci", "h", "w", "co", "kh", "kw", "groups"))
+    for name in ("ci", "co"):
+        if p[name] % groups:
+            raise OperatorError(
+                f"{name!r} must be a multiple of 'groups' ({groups}), got {p[name]}", f"/{name}"
+            )
+    nchw = p["layout"] == "NCHW"
+    x = te.placeholder((n, ci, h, w) if nchw else (n, h, w, ci), p["dtype"], name="X")
+    weight = te.placeholder(
+        (co, ci // groups, kh, kw) if nchw else (kh, kw, ci // groups, co), p["dtype"], name="W"
+    )
+    bias = _bias(p, co)
+    y = conv2d(
+        x,
+        weight,
+        bias,
+        stride=p["stride"],
+        pad=p["pad"],
+        dilation=p["dilation"],
+        groups=groups,
+        layout=p["layout"],
+        activation=p["activation"],
+        out_dtype=p["out_dtype"],
+    )
+    return [x, weight, *_given(bias), y]
+
+
+def make_depthwise_conv2d(p: Arguments) -> list[te.Tensor]:
+    n, c, h, w, kh, kw = (p[x] for x in ("n", "c", "h", "w", "kh", "kw"))
+    nchw = p["layout"] == "NCHW"
+    x = te.placeholder((n, c, h, w) if nchw else (n, h, w, c), p["dtype"], name="X")
+    weight = te.placeholder((c, kh, kw) if nchw else (kh, kw, c), p["dtype"], name="W")
+    bias = _bias(p, c)
+    y = depthwise_conv2d(
+        x,
+        weight,
+        bias,
+        stride=p["stride"],
+        pad=p["pad"],
+        dilation=p["dilation"],
+        layout=p["layout"],
+        activation=p["activation"],
+        out_dtype=p["out_dtype"],
+    )
+    return [x, weight, *_given(bias), y]
+
+
+def _bias(p: Arguments, channels: int) -> te.Tensor | None:
+    """A bias of integers is in what they accumulate in."""
+    if not p["bias"]:
+        return None
+    inputs = DType.parse(p["dtype"])
+    return te.placeholder((channels,), accumulation(inputs, None)[0] if inputs.is_int else inputs, name="B")
+
+
+def _given(bias: te.Tensor | None) -> list[te.Tensor]:
+    return [] if bias is None else [bias]
+
+
+def make_softmax(p: Arguments) -> list[te.Tensor]:
+    x = te.placeholder((p["m"], p["n"]), p["dtype"], name="X")
+    return [x, softmax(x)]
+
+
+def make_layer_norm(p: Arguments) -> list[te.Tensor]:
+    x = te.placeholder((p["m"], p["n"]), p["dtype"], name="X")
+    if not p["affine"]:
+        return [x, layer_norm(x, epsilon=p["epsilon"])]
+    gamma, beta = (te.placeholder((p["n"],), p["dtype"], name=name) for name in ("gamma", "beta"))
+    return [x, gamma, beta, layer_norm(x, gamma, beta, epsilon=p["epsilon"])]
+
+
+def make_add(p: Arguments) -> list[te.Tensor]:
+    a, b = (te.placeholder(p["shape"], p["dtype"], name=name) for name in ("A", "B"))
+    return [a, b, add(a, b)]
+
+
+def make_elementwise(p: Arguments) -> list[te.Tensor]:
+    x = te.placeholder(p["shape"], p["dtype"], name="X")
+    return [x, unary(x, p["activation"])]
+
+
+def make_transpose(p: Arguments) -> list[te.Tensor]:
+    rank = len(p["shape"])
+    axes = p["axes"] if p["axes"] is not None else tuple(reversed(range(rank)))
+    if sorted(axes) != list(range(rank)):
+        raise OperatorError(f"'axes' must hold 0 to {rank - 1}, each once, got {list(axes)}", "/axes")
+    x = te.placeholder(p["shape"], p["dtype"], name="X")
+    return [x, transpose(x, axes)]
