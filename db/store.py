@@ -51,7 +51,7 @@ class CatalogStore(Protocol):
     def hardware(self, key: str) -> Hardware: ...
 
     def hardwares(self) -> list[Hardware]:
-        """All kinds that were ever reported, in the order of their first report."""
+        """All kinds that were ever reported, in the order of their first report (within a millisecond: by key)."""
 
 
 class JobStore(Protocol):

@@ -46,8 +46,8 @@ def available_model() -> CostModel:
 class XGBoost:
     """Gradient-boosted trees, through what is stable API since 1.x: train, DMatrix, inplace_predict."""
 
-    # Shallow trees with little regularisation: there are tens of rows, not thousands, and on recorded spaces and
-    # on matmul's these found more than deeper ones. 64 to 512 rows of 140 features take 15 to 40 ms.
+    # Shallow trees with little regularisation, for tens of rows, not thousands: on recorded spaces and on
+    # matmul's they do as well as deeper ones, sooner. 64 to 512 rows of 140 features take 15 to 40 ms.
     ROUNDS = 50
     PARAMETERS: ClassVar[Mapping[str, object]] = {
         "tree_method": "hist",

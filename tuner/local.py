@@ -33,7 +33,8 @@ class Measurer(Protocol):
 
 @dataclass(slots=True)
 class LocalSearch:
-    """Asks a session, measures, tells it, and crowns the best in the end; `seconds` bounds all of it.
+    """Asks a session, measures, tells it, and crowns the best in the end. `seconds` bounds the search; what
+    the final rounds take comes after it.
 
     While one batch is measured (in another process), the next one is thought of in a thread, where there is a
     second CPU to do it on; by the session's rule this changes no result.

@@ -47,7 +47,8 @@ def tune(
 ) -> TuningRecord:
     """Search for the fastest schedule of `func` on this machine, and measure it here.
 
-    At most `trials` candidates are measured, within `seconds` if given. With a SQL `store` (what
+    At most `trials` candidates are measured, within `seconds` if given; then the fastest few are timed again,
+    which decides between them (at most 15 measurements). With a SQL `store` (what
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.

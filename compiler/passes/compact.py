@@ -9,6 +9,7 @@ from ..arith import Poly, Var, lower, poly, region, upper
 from ..arith.region import Range
 from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, loads, map_loads
 from ..ir.visit import Path
+from .predicates import Conjunction, split_predicates
 
 #: Annotation of a block that may run past its predicates: what it writes there is nobody's.
 FREE = "free"
@@ -68,7 +69,8 @@ class Compact:
             if box is None:
                 return replace(s, value=value)
             annotations = s.annotations
-            if s.predicates and _is_free(s, box):
+            exist, _ = split_predicates(s)
+            if exist and _is_free(s, exist, box):
                 annotations = (*annotations, (FREE, 1))
             return replace(
                 s, buffer=box.buffer, indices=_shifted(s.indices, box), value=value, annotations=annotations
@@ -81,12 +83,12 @@ def _shifted(indices: Sequence[Poly], box: _Box) -> tuple[Poly, ...]:
     return tuple(i - o for i, o in zip(indices, box.origin, strict=True))
 
 
-def _is_free(b: Block, box: _Box) -> bool:
+def _is_free(b: Block, exist: Conjunction, box: _Box) -> bool:
     """Whether each predicate keeps all writers from the whole box, or excludes only what lies beyond the
     buffer's extent.
     """
     beyond = [i - extent for i, extent in zip(b.indices, b.buffer.shape, strict=True)]
-    return all(p in beyond or (p in box.shared and p.vars() <= box.common) for p in b.predicates)
+    return all(p in beyond or (p in box.shared and p.vars() <= box.common) for p in exist)
 
 
 def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:

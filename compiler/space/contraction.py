@@ -53,8 +53,8 @@ def lane_use(load: Load, it: Var) -> str:
 
 
 def contraction_choices(func: PrimFunc, group: Group) -> Iterator[Contraction]:
-    """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number has none: its steps
-    would have to be dealt out to several accumulators first."""
+    """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number
+    has none: its steps would have to be dealt out to several accumulators first."""
     _, main = func.block(group.main)
     if IterKind.SPATIAL not in main.kinds:
         return

@@ -92,7 +92,7 @@ class Fleet:
     def finished(self, job: str, seconds: float = 120) -> JobView:
         with self.client() as client:
             view = client.job(job, wait=seconds)
-        assert view.finished, f"{job} is {view.state} ({view.reason}); server:\n{self.log('server.log')[-3000:]}"
+        assert view.finished, f"{job} is {view.state}; server:\n{self.log('server.log')[-3000:]}"
         return view
 
     def kill(self, child: subprocess.Popen[bytes]) -> None:

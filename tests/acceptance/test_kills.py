@@ -1,4 +1,5 @@
-"""SIGKILL of the worker and of the server in mid-job: nothing acknowledged is lost, nothing stays behind, the best is right."""
+"""SIGKILL of the worker and of the server in mid-job: nothing acknowledged is lost, nothing stays behind, the
+best is right."""
 
 from typing import Any
 

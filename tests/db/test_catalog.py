@@ -38,6 +38,7 @@ def test_facts_of_known_hardware_are_replaced(store):
 def test_hardware_is_listed_in_the_order_of_its_first_report(store):
     for key in ("b", "a", "b"):
         store.put_hardware(key, "{}")
+        time.sleep(0.005)  # the database's clock tells milliseconds
     assert [each.key for each in store.hardwares()] == ["b", "a"]
 
 

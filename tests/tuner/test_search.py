@@ -249,7 +249,7 @@ def test_a_paused_job_proposes_nothing_until_it_runs_again(lab: Lab, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(type(lab.store), "job", job_of)
         run_search(job, lab.store, epoch, open_task=lab.task, clock=lab.clock, sleep=lab.nap)
-    assert (counts[:4], lab.store.job(job.id).state) == ([16, 16, 16, 16], "completed")
+    assert (counts[:4], lab.store.job(job.id).state) == ([8, 8, 8, 8], "completed")
 
 
 def changed(job: Job, **values: Any) -> Job:

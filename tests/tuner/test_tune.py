@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -285,6 +285,3 @@ def test_the_progress_line_is_drawn_with_its_title() -> None:
     with display:
         display.show(snapshot())
     assert "24/64 trials · best 412.3 µs" in out.getvalue()
-
-
-Make = Callable[..., TuningRecord]

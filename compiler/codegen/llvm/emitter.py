@@ -12,6 +12,7 @@ import re
 
 from ...ir import Block, Buffer, Load, PrimFunc
 from ...passes.compact import FREE
+from ...passes.predicates import split_predicates
 from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
 from ..errors import BuildError, LoweringError
@@ -22,7 +23,7 @@ from .dtypes import memory_type, value_type
 from .indices import Indices
 from .loops import Loops
 from .memory import Memory
-from .nest import steps_of, tile_roots
+from .nest import tile_roots
 from .point import Point
 from .values import Values
 
@@ -62,7 +63,7 @@ class _Emitter:
         roots = tile_roots(func) if versioned else set()
         registers = self._memory.registers
         self._loops = Loops(b, point, indices, self._conditions, registers, self._block, roots)
-        self._steps = {b: steps_of(b) for _, b in func.blocks()}
+        self._steps = {b: split_predicates(b) for _, b in func.blocks()}
         self._own = {b: Load(b.buffer, b.indices) for b in self._steps}
 
     def run(self) -> Lowered:

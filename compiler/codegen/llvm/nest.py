@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...arith import Fn, Poly, Var, poly, upper
-from ...ir import Block, Buffer, For, IterKind, PrimFunc, loads, walk
+from ...ir import Buffer, For, PrimFunc, loads, walk
 from .indices import Terms
 
 
@@ -17,15 +17,6 @@ class Limit:
 
     terms: Poly
     step: int
-
-
-def steps_of(b: Block) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
-    """The block's predicates, those without and those with a loop that carries a reduction."""
-    carried = b.loop_vars(IterKind.REDUCE)
-    if not carried:
-        return b.predicates, ()
-    with_ = tuple(p for p in b.predicates if p.vars() & carried)
-    return tuple(p for p in b.predicates if p not in with_), with_
 
 
 def limit_of(s: For) -> Limit | None:
