@@ -51,7 +51,7 @@ class CatalogStore(Protocol):
     def hardware(self, key: str) -> Hardware: ...
 
     def hardwares(self) -> list[Hardware]:
-        """All kinds that were ever reported, in the order of their first report (within a millisecond: by key)."""
+        """All kinds that were ever reported, by first report; by key within one millisecond."""
 
 
 class JobStore(Protocol):

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from tilewright.db import Conflict, InvalidValue, NotFound
