@@ -36,8 +36,8 @@ class Crowned:
 @dataclass(frozen=True, slots=True)
 class Crowning:
     """`finalists` trials within `within` of the fastest are timed in `rounds` rounds, in alternating order so
-    that a drift of the machine favours nobody. After the third round, one whose every time is above all times
-    of the leader drops out."""
+    that a drift of the machine favours nobody. From the second round on, one whose every time is above all
+    times of the leader drops out."""
 
     finalists: int = 3
     within: float = 0.05
@@ -70,7 +70,7 @@ class Crowning:
                 else:
                     times[trial.candidate.number].append(outcome.seconds)
             racing = [trial for trial in racing if trial.candidate.number in times]
-            if turn >= 2:
+            if turn >= 1:
                 racing = _in_the_race(racing, times)
             if len(racing) < 2:
                 break

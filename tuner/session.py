@@ -25,7 +25,7 @@ BATCH = 8
 
 EARLY = 32
 """The first so many trials go in batches of half the size: the first results teach the most, and the sooner
-they are used the better (at 32 trials a tenth nearer to the best on matmul's spaces)."""
+they are used the better (a tenth nearer to the best at 32 trials, on matmul's spaces by estimated cycles)."""
 
 MAX_FAILURES = 200
 """A search whose trials fail so many times in a row, in trial order, is given up. Cancelled trials count

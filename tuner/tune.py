@@ -92,6 +92,11 @@ class Tuner:
     def __post_init__(self) -> None:
         if self.store is not None and not hasattr(self.store, "settle_local"):
             raise NotASqlStore(type(self.store).__name__)
+        if self.trials < 1 or (self.seconds is not None and not self.seconds > 0):
+            raise ValueError(
+                f"a budget is at least 1 trial and above 0 s, not {self.trials} in {self.seconds} s"
+            )
+        load_strategy(self.strategy)
 
     def run(self, measurer: Measurer) -> TuningRecord:
         begun = self.clock()
