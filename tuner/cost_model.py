@@ -46,8 +46,8 @@ def available_model() -> CostModel:
 class XGBoost:
     """Gradient-boosted trees, through what is stable API since 1.x: train, DMatrix, inplace_predict."""
 
-    # Shallow trees, for tens of rows. On recorded spaces, depths 3 to 6, 40 to 100 rounds and less regularisation
-    # differed by no more than the seeds do. 64 to 512 rows of 140 features take 15 to 40 ms.
+    # Shallow trees, for tens of rows. On recorded spaces, depths 3 to 6, 40 to 100 rounds and less
+    # regularisation differed by no more than the seeds do. 64 to 512 rows of 140 features take 15 to 40 ms.
     ROUNDS = 50
     PARAMETERS: ClassVar[Mapping[str, object]] = {
         "tree_method": "hist",

@@ -12,6 +12,7 @@ from .check_concrete import CheckConcrete
 from .check_overlap import CheckOverlap
 from .check_reads import CheckReads
 from .check_registers import CheckRegisters
+from .check_steps import CheckSteps
 from .check_vectors import CheckVectors
 from .compact import Compact
 from .legalize_vectors import LegalizeVectors
@@ -51,6 +52,7 @@ def lowering(target: Target) -> Pipeline:
             Simplify(),
             CheckVectors(),
             CheckReads(),
+            CheckSteps(),
             CheckOverlap(),
             Compact(),
             CheckRegisters(),

@@ -9,7 +9,18 @@ from tilewright.compiler import te
 from tilewright.compiler.arith import Var, poly
 from tilewright.compiler.codegen.errors import BuildError, LoweringError
 from tilewright.compiler.codegen.lower import lower
-from tilewright.compiler.ir import FLOAT32, Block, Buffer, Const, For, IterKind, Load, LoopKind, PrimFunc
+from tilewright.compiler.ir import (
+    FLOAT32,
+    Binary,
+    Block,
+    Buffer,
+    Const,
+    For,
+    IterKind,
+    Load,
+    LoopKind,
+    PrimFunc,
+)
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
 
@@ -68,6 +79,20 @@ def test_an_overlapped_tile_inside_of_a_reduction_is_refused(host: Target) -> No
     assert reason_of(sch.func, host) == (
         "check_overlap: loop 'i_0' moves an overlapped tile, whose work is done twice, but 'B' goes on from "
         "what B held before; put the init inside of the loop, or mask the tail"
+    )
+
+
+def test_a_loop_that_repeats_a_reduction_is_refused(host: Target) -> None:
+    """for j: for k: C[0] += A[k], with the init before both."""
+    j, k = Var("j", 3), Var("k", 8)
+    a, c, at = Buffer("A", (poly(8),), FLOAT32), Buffer("C", (poly(1),), FLOAT32), (poly(0),)
+    init = Block("C_init", (), (), (), c, at, Const(0.0, FLOAT32))
+    kinds = (IterKind.SPATIAL, IterKind.REDUCE)
+    add = Binary("add", Load(c, at), Load(a, (poly(k),)))
+    step = Block("C", (j, k), kinds, (poly(j), poly(k)), c, at, add)
+    assert reason_of(PrimFunc("f", (a, c), (), (init, For(j, (For(k, (step,)),)))), host) == (
+        "check_steps: loop 'j' repeats the steps of 'C'; "
+        "put the init inside of the loop, or the reduction outside"
     )
 
 
