@@ -142,6 +142,15 @@ class ScheduleStore(Protocol):
     def best(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
         """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
 
+    def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
+        """Trial `number` of a local job won the final rounds, in which it took these seconds; what is
+        best-known now.
+
+        Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
+        single reading was the luckier one, and of anything slower. Raises NotFound, InvalidValue for a trial
+        without a time, and StaleSearch.
+        """
+
     def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
         """Never serve this trial's schedule again; returns what is best-known for its key now.
 

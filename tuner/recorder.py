@@ -128,7 +128,10 @@ class StoreRecorder:
 
     def crowned(self, crowned: Crowned) -> None:
         if crowned.times:
-            self._log.crowned(crowned.winner.candidate.number, crowned.seconds, crowned.times)
+            number = crowned.winner.candidate.number
+            self._log.crowned(number, crowned.seconds, crowned.times)
+            if number in crowned.times:
+                self._store.crown(self._job, self._epoch, number, crowned.times[number])
 
     def ended(self, state: FinalJobState, reason: str) -> None:
         self._store.finish_job(self._job, self._epoch, state, reason)

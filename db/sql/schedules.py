@@ -1,14 +1,17 @@
 """Best-known schedules."""
 
 import json
+from collections.abc import Sequence
+from statistics import median
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, exists, insert, select
+from sqlalchemy import Connection, Row, Select, delete, exists, insert, select, update
 
-from ..checks import check_text
-from ..errors import NotFound
+from ..checks import check_seconds, check_text
+from ..errors import InvalidValue, NotFound
 from ..records import BestSchedule, SearchState
 from .clock import now_of
+from .job_rows import searched_row
 from .part import Part, upsert
 from .tables import jobs, retirements, schedules, trials
 
@@ -17,6 +20,30 @@ class SchedulePart(Part):
     def best(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
         with self._database.read() as conn:
             return _best(conn, workload, target, hardware)
+
+    def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
+        if not samples:
+            raise InvalidValue("samples", "must hold at least one time")
+        for n, sample in enumerate(samples):
+            check_seconds(f"samples[{n}]", sample)
+        with self._database.write() as conn:
+            searched_row(conn, job_id, epoch)
+            row = conn.execute(
+                _servable().where(trials.c.job == job_id, trials.c.number == number)
+            ).one_or_none()
+            if row is None:
+                raise InvalidValue("number", f"trial {number} of {job_id} has no time that could be best")
+            timed = {"seconds": median(samples), "samples": json.dumps(list(samples))}
+            conn.execute(update(trials).where(trials.c.id == row.id).values(**timed))
+            same_job = select(trials.c.id).where(trials.c.job == job_id)
+            key = schedules.c.workload == row.workload, schedules.c.target == row.target
+            conn.execute(
+                delete(schedules).where(
+                    *key, schedules.c.hardware == row.hardware, schedules.c.trial.in_(same_job)
+                )
+            )
+            offer_best(conn, row.id, now_of(conn))
+            return _best(conn, row.workload, row.target, row.hardware)
 
     def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
         check_text("reason", reason, 64 << 10)

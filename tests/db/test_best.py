@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.db import NotFound
+from tilewright.db import InvalidValue, NotFound
 from tilewright.db.records import BestSchedule, SearchState
 
 
@@ -143,3 +143,33 @@ def test_retiring_twice_has_no_effect(scene, success):
 def test_retiring_an_unknown_trial_is_refused(store):
     with pytest.raises(NotFound, match="there is no trial 'x'"):
         store.retire("x", "gone")
+
+
+def local(scene, success, *seconds):
+    """A local job with one settled trial for each time."""
+    job = scene.searched(len(seconds), origin="local")
+    for n, (trial, taken) in enumerate(zip(scene.store.trials(job.id), seconds, strict=True)):
+        scene.store.settle_local(job.id, 1, n, success(trial, taken, codegen_version="1", attempt=1))
+    return job
+
+
+def test_the_winner_of_the_final_rounds_takes_the_place_of_a_luckier_reading(scene, success):
+    job = local(scene, success, 0.30, 0.31)
+    assert scene.best().trial == f"{job.id}.0"
+    crowned = scene.store.crown(job.id, 1, 1, (0.33, 0.32, 0.34))
+    assert (crowned.trial, crowned.seconds, crowned.samples) == (f"{job.id}.1", 0.33, (0.33, 0.32, 0.34))
+    assert scene.best() == crowned
+
+
+def test_a_crowned_trial_does_not_take_the_place_of_a_faster_one_of_another_job(scene, success):
+    other = local(scene, success, 0.20)
+    job = local(scene, success, 0.30)
+    scene.store.crown(job.id, 1, 0, (0.25,))
+    assert scene.best().trial == f"{other.id}.0"
+
+
+def test_a_trial_without_a_time_is_not_crowned(scene, success):
+    job = scene.searched(1, origin="local")
+    with pytest.raises(InvalidValue) as caught:
+        scene.store.crown(job.id, 1, 0, (0.25,))
+    assert str(caught.value) == f"number: trial 0 of {job.id} has no time that could be best"

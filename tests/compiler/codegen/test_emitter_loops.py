@@ -153,13 +153,14 @@ def test_register_vectors_may_be_read_in_other_pieces_than_they_were_written_in(
     np.testing.assert_array_equal(y, x.sum(0) * 2)
 
 
-def one(name: str, buffer: Buffer, index: Poly, value: Expr, loops: list[Var], *predicates: Poly) -> Block:
-    """A block over the loops' own variables."""
+def one(
+    name: str, buffer: Buffer, index: Poly, value: Expr, loops: list[Var], *predicates: Poly, carried: int = 0
+) -> Block:
+    """A block over the loops' own variables, the last `carried` of which carry a reduction."""
     iters = tuple(loops)
-    return Block(
-        name, iters, (IterKind.SPATIAL,) * len(iters), tuple(poly(v) for v in loops), buffer, (index,), value,
-        predicates=predicates,
-    )  # fmt: skip
+    kinds = (IterKind.SPATIAL,) * (len(iters) - carried) + (IterKind.REDUCE,) * carried
+    binds = tuple(poly(v) for v in loops)
+    return Block(name, iters, kinds, binds, buffer, (index,), value, predicates=predicates)
 
 
 def test_a_loop_whose_first_iteration_may_not_exist_is_jumped_over(built: Build) -> None:
@@ -171,7 +172,7 @@ def test_a_loop_whose_first_iteration_may_not_exist_is_jumped_over(built: Build)
     held = Load(acc, (poly(0),))
     body = (
         one("zero", acc, poly(0), Const(0.0, FLOAT32), [i]),
-        For(j, (one("add", acc, poly(0), Binary("add", held, Load(a, (at,))), [i, j], at - 6),)),
+        For(j, (one("add", acc, poly(0), Binary("add", held, Load(a, (at,))), [i, j], at - 6, carried=1),)),
         one("write", out, poly(i), held, [i]),
     )
     x, y = np.arange(1, 7, dtype="f4"), np.full(4, np.nan, "f4")
