@@ -36,7 +36,7 @@ def _init(func: PrimFunc, block: Block, below: Path) -> tuple[Stmt, ...]:
     """The init over copies of the loops below, but those that only carry the reduction."""
     spatial = block.loop_vars(IterKind.SPATIAL)
     left = block.loop_vars(IterKind.REDUCE) - spatial
-    copies = {f.var: Var(f.var.name, f.var.extent) for f in below if f.var in spatial}
+    copies = {f.var: Var(f.var.name, f.var.extent) for f in below if f.var not in left}
     loops: dict[Atom, Poly] = {v: poly(w) for v, w in copies.items()}
     kept = [n for n, k in enumerate(block.kinds) if k is IterKind.SPATIAL]
     # Two blocks never share an iteration variable.

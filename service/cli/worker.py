@@ -11,7 +11,7 @@ from ...measure.messages import SourceUnreachable
 from ..worker_client import WorkerClient
 from .exits import CommandError, Exit
 from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
-from .output import say, show, table
+from .output import say, show, show_json_line, table
 
 app = typer.Typer(name="worker", help="Measure candidates on this machine.", no_args_is_help=True)
 
@@ -34,6 +34,7 @@ def run(
     attach_seconds: Annotated[
         float, typer.Option(min=0.0, help="How long to try to reach the server at first.")
     ] = 20.0,
+    as_json: AsJson = False,
 ) -> None:
     """Attach to a server and measure until told to stop.
 
@@ -66,6 +67,8 @@ def run(
                 )
         except MeasureError as error:
             raise CommandError(f"nothing can be measured here: {error}") from error
+    if as_json:
+        show_json_line({"worker": hello.name, "outcome": code.name.lower(), "exit": int(code)})
     raise typer.Exit(int(code))
 
 

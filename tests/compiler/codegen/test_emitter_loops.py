@@ -180,6 +180,36 @@ def test_a_loop_whose_first_iteration_may_not_exist_is_jumped_over(built: Build)
     np.testing.assert_array_equal(y, [10, 11, 0, 0])
 
 
+def test_values_carried_through_a_tile_with_two_versions_go_on_from_the_one_that_ran(built: Build) -> None:
+    """for i: { acc = 0; for j: { t = A[a row of 4, masked]; acc += the row }; out[i] = acc }"""
+    i, j, u = Var("i", 2), Var("j", 4), Var("u", 4)
+    a, out = Buffer("A", (poly(27),), FLOAT32), Buffer("out", (poly(2),), FLOAT32)
+    acc, t = Buffer("acc", (poly(1),), FLOAT32, "register"), Buffer("t", (poly(4),), FLOAT32, "register")
+    at, held = poly(i) * 16 + poly(j) * 4 + u, Load(acc, (poly(0),))
+    row = one("row", t, poly(u), Load(a, (at,)), [i, j, u], at - 27)
+    add = Binary("add", held, Load(t, (poly(u),)))
+    step = one("step", acc, poly(0), add, [i, j, u], at - 27, carried=2)
+    tile = For(j, (For(u, (row,), LoopKind.UNROLLED), For(u, (step,), LoopKind.UNROLLED)))
+    body = (one("zero", acc, poly(0), Const(0.0, FLOAT32), [i]), tile, one("write", out, poly(i), held, [i]))
+    func = PrimFunc("sums", (a, out), (acc, t), (For(i, body),))
+    x, y = np.arange(27, dtype="f4"), np.full(2, np.nan, "f4")
+    built(func)(x, y)
+    assert (y.tolist(), "label %m" in lower(func, Target.parse("llvm")).text) == ([120.0, 231.0], True)
+
+
+def test_a_fused_reduction_with_a_tail_does_not_write_past_the_end(built: Build, guarded: Any) -> None:
+    a = te.placeholder((5, 31), "float32", name="A")
+    k = te.reduce_axis((0, 31), name="k")
+    sch = Schedule(te.create_prim_func([a, te.compute((5,), lambda i: te.sum(a[i, k], axis=k), name="C")]))
+    i, r = sch.get_loops(sch.get_block("C"))
+    _, inner = sch.split(i, [None, 3])
+    sch.fuse(inner, r)
+    x = guarded.array(np.arange(155, dtype="f4").reshape(5, 31))
+    y = guarded.array(np.full(5, np.nan, "f4"))
+    built(sch.func)(x, y)
+    np.testing.assert_array_equal(y, x.sum(1))
+
+
 def test_a_loop_without_any_iteration_leaves_no_code(built: Build) -> None:
     i, j = Var("i", 3), Var("j", 5)
     out = Buffer("out", (poly(3),), FLOAT32)

@@ -57,6 +57,27 @@ def test_predicates_of_the_steps_do_not_hold_back_the_init(matmul: PrimFunc) -> 
     )
 
 
+def test_the_init_of_a_tile_that_does_not_exist_does_not_run(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    i0, i1, i2 = sch.split(i, [None, 4, 8], overlap=1)
+    sch.reorder(i1, j, k, i2, i0)
+    assert str(LowerInit().run(sch.func)) == (
+        "def matmul(A: float32[8, 6], B: float32[6, 10], C: float32[8, 10]):\n"
+        "    for i_1 in range(4):\n"
+        "        for j in range(10):\n"
+        "            for i_2 in range(8):\n"
+        "                for i_0 in range(1):\n"
+        "                    if i_0 * 32 + i_1 * 8 < 8:\n"
+        "                        C[i_2, j] = 0.0\n"
+        "            for k in range(6):\n"
+        "                for i_2 in range(8):\n"
+        "                    for i_0 in range(1):\n"
+        "                        if i_0 * 32 + i_1 * 8 < 8:\n"
+        "                            C[i_2, j] += A[i_2, k] * B[k, j]\n"
+    )
+
+
 def test_a_reduction_that_no_loop_carries_is_set_up_in_place() -> None:
     i, k, loop = Var("i", 4), Var("k", 1), Var("i", 4)
     a, c = Buffer("A", (poly(4),), FLOAT32), Buffer("C", (poly(4),), FLOAT32)
