@@ -17,8 +17,7 @@ class CheckOverlap:
     The base of an overlapped tile is a minimum over the tile's loops, so that two iterations of these write
     some of the same elements. That is harmless if an iteration begins afresh: no buffer that it writes may
     be read before. The init of a reduction, its steps and what uses the result must all stand inside the
-    tile's innermost loop.
-    Runs on simplified programs, before buffers are compacted.
+    tile's innermost loop. Runs on simplified programs, before buffers are compacted.
     """
 
     def run(self, func: PrimFunc) -> PrimFunc:

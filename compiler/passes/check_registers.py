@@ -13,10 +13,9 @@ _CONSTANT = (LoopKind.UNROLLED, LoopKind.VECTORIZED)
 
 @dataclass(frozen=True, slots=True)
 class CheckRegisters:
-    """Refuses a register buffer whose index still varies when its loops are unrolled, and one larger than
-    `most` elements.
+    """Refuses a register buffer whose index still varies when its loops are unrolled.
 
-    Changes nothing. Runs on compacted programs.
+    And one larger than `most` elements. Changes nothing. Runs on compacted programs.
     """
 
     most: int = 65_536

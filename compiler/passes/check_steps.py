@@ -11,8 +11,9 @@ from ..ir import Block, Buffer, For, IterKind, PrimFunc, loads, walk
 
 @dataclass(frozen=True, slots=True)
 class CheckSteps:
-    """Refuses a loop that repeats the steps of a reduction: its variable moves neither the element nor the
-    step, and the init stands outside of it. Changes nothing. Runs on simplified programs.
+    """Refuses a loop that repeats the steps of a reduction. Changes nothing. Runs on simplified programs.
+
+    Its variable moves neither the element nor the step, and the init stands outside of it.
     """
 
     def run(self, func: PrimFunc) -> PrimFunc:

@@ -25,9 +25,7 @@ class _Access:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Box:
-    """The part of a buffer that one iteration of the common loops uses: origin and extent of each
-    dimension.
-    """
+    """The part of a buffer that one iteration of the loops around all its accesses uses."""
 
     buffer: Buffer
     origin: tuple[Poly, ...]
@@ -37,14 +35,15 @@ class _Box:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Shrinks each allocated buffer to the box that is used under the lowest loop around all its accesses;
-    parameters stay.
+    """Shrinks each allocated buffer to the box that is used under the lowest loop around all its accesses.
 
-    before: `for i: { T[i] = A[i]; B[i] = T[i] }` with `T: float32[64]`; after: `for i: { T[0] = A[i]; B[i]
-    = T[0] }` with `T: float32[1]` A loop outside of which values must survive is not among the common ones:
-    what an iteration reads must lie in what it writes. The box holds every access, also those of lanes past
-    a predicate. A block gets the annotation `free` when it may run past its predicates: the whole box is
-    then nobody's, or it writes beyond the buffer's own extent. Runs on simplified programs.
+    before: `for i: { T[i] = A[i]; B[i] = T[i] }` with `T: float32[64]`
+    after: `for i: { T[0] = A[i]; B[i] = T[0] }` with `T: float32[1]`
+
+    A loop from one iteration of which values go to the next is none of these: what an iteration reads must
+    lie in what it writes. The box holds every access, also those of lanes past a predicate, so that none
+    needs a guard. A block gets the annotation `free` when it may run past its predicates: the whole box is
+    then nobody's, or it writes beyond the buffer's own extent. Parameters stay. Runs on simplified programs.
     """
 
     def run(self, func: PrimFunc) -> PrimFunc:
@@ -97,7 +96,7 @@ def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
     for level in zip(*paths, strict=False):
         # Under a common vector loop each lane would own its element, and the buffer would have one for all
         # of them.
-        if any(f.var is not level[0].var for f in level) or level[0].kind is LoopKind.VECTORIZED:
+        if any(f is not level[0] for f in level) or level[0].kind is LoopKind.VECTORIZED:
             break
         depth += 1
     while depth:

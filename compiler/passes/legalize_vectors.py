@@ -10,13 +10,14 @@ from ..ir import Block, Buffer, Expr, For, LoopKind, PrimFunc, Stmt, loads, rewr
 
 @dataclass(frozen=True, slots=True)
 class LegalizeVectors:
-    """Every vector loop gets a power of two of lanes that fits into one machine register of the widest
-    element used under it.
+    """Every vector loop gets a power of two of lanes that fits into one machine register.
 
     before: `for i in vectorized(40): …` with 16 lanes
     after: `for i_0 in unrolled(3): for i_1 in vectorized(16): if i_0 * 16 + i_1 < 40: …`
-    Loops that share a register buffer get the same number of lanes, since its values are whole vectors. The
-    part that is no multiple is masked, unless narrower vectors that divide the extent are hardly more.
+
+    The widest element that is computed with under the loop decides. Loops that share a register buffer get
+    the same number of lanes, since its values are whole vectors. The part that is no multiple is masked,
+    unless narrower vectors that divide the extent are hardly more.
 
     vector_bytes: bytes of a machine register. unroll_limit: with more vectors than this the outer loop
     stays a loop, where no register buffer needs it unrolled.

@@ -11,11 +11,11 @@ from ..ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, map_expr
 
 @dataclass(frozen=True, slots=True)
 class Simplify:
-    """Loops of one iteration vanish, and so do predicates that always hold, blocks that never run, and what
-    is allocated for nobody.
+    """Loops of one iteration, predicates that always hold and blocks that never run vanish.
 
-    The iteration variables of a block become the loop variables around it, so that indices and values are
-    over these: a variable is of kind reduce when a reduction iteration variable was bound to it.
+    So do buffers that nobody uses. The iteration variables of a block become the loop variables around it,
+    so that indices and values are over these: a variable is of kind reduce when a reduction iteration
+    variable was bound to it.
 
     before: `for i_0 in range(1): for i_1 in unrolled(4): if i_0 * 4 + i_1 < 4: B[i_0 * 4 + i_1] = …`
     after: `for i_1 in unrolled(4): B[i_1] = …`

@@ -10,9 +10,7 @@ MAX_INSTRUCTIONS = 4000
 
 
 class Scope:
-    """The straight-line part of one loop body, one branch or the function: its text and what its values are
-    called.
-    """
+    """The straight-line part of a loop body, a branch or the function: its text and its values' names."""
 
     __slots__ = ("decided", "label", "lines", "loads", "memo")
 
@@ -29,9 +27,7 @@ class Scope:
 
 
 class Builder:
-    """The text of a function in the making: nested scopes, value names, and the depth of the scope of each
-    value.
-    """
+    """The text of a function in the making: nested scopes, and the depth of the scope of each value."""
 
     def __init__(self, limit: int = MAX_INSTRUCTIONS) -> None:
         self.limit = limit

@@ -85,9 +85,7 @@ class _Emitter:
         return Lowered(symbol(func.name), "\n".join(lines) + "\n", params, workspaces)
 
     def _place_buffers(self) -> None:
-        """Parameters and workspaces are arguments; small local buffers stand on the stack; registers
-        nowhere.
-        """
+        """Parameters and workspaces are arguments; small local buffers stand on the stack."""
         room = MAX_STACK
         for n, x in enumerate((*self._func.params, *self._func.allocs)):
             element = memory_type(x.dtype)
@@ -103,8 +101,7 @@ class _Emitter:
             else:
                 self._workspaces.append(x)
 
-    # ---- blocks
-    # ------------------------------------------------------------------------------------------------------
+    # ---- blocks ----
     def _block(self, b: Block) -> None:
         """One instance, or one for each lane."""
         self._visits += 1

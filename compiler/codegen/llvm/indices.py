@@ -14,9 +14,7 @@ Terms = dict[Monomial, int]
 
 
 class Index(NamedTuple):
-    """terms + constant + stride * lane, and terms in which the lane stands otherwise (in a division, in a
-    product).
-    """
+    """terms + constant + stride * lane + lane_terms, in which the lane stands in a division or a product."""
 
     terms: Terms
     constant: int

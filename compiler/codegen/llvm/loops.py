@@ -1,6 +1,4 @@
-"""Loops: straight-line code for unrolled ones, phi nodes for what serial ones carry in registers, and two
-versions of a tile.
-"""
+"""Loops: unrolled ones as straight-line code, what serial ones carry as phi nodes, tiles in two versions."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ from .registers import Cell, Key, Registers
 class Loops:
     """Emits statements; `block` emits one instance of a block at the current point.
 
-    roots: the loops whose bodies get a version without predicates, which runs where the whole tile is in
-    range.
+    roots: the loops whose bodies get a version without predicates, for tiles that are whole.
     """
 
     def __init__(
@@ -57,8 +54,7 @@ class Loops:
             else:
                 self._serial(s)
 
-    # ---- serial loops
-    # ------------------------------------------------------------------------------------------------
+    # ---- serial loops ----
     def _serial(self, s: For) -> None:
         trip, limit = self._trip(s)
         if type(trip) is int and trip <= 1:
@@ -142,9 +138,7 @@ class Loops:
         return {b.buffer for _, b in walk(s.body) if b.buffer.scope == "register"}
 
     def _trip(self, s: For) -> tuple[str | int, Limit | None]:
-        """The number of iterations, fewer than the extent where every block is predicated off from some
-        iteration on.
-        """
+        """The number of iterations: not those from which on every block is predicated off."""
         extent = s.var.extent.const or 0
         if s.var not in self._limits:
             self._limits[s.var] = limit_of(s)
@@ -169,8 +163,7 @@ class Loops:
         index = self._indices.at(p)
         return {**facts, frozenset(index.terms.items()): index.constant}
 
-    # ---- tiles
-    # -------------------------------------------------------------------------------------------------------
+    # ---- tiles ----
     def _tile(self, s: For) -> None:
         """The body twice: without predicates where the whole tile is in range, and as it stands elsewhere."""
         needed = self._needed(s)

@@ -1,6 +1,4 @@
-"""Reads and writes of buffers: scalars, whole vectors, broadcasts, gathers and scatters, masked where an
-index may leave.
-"""
+"""Reads and writes of buffers: scalars, vectors, broadcasts, gathers, scatters, masked where they must be."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ Conjunction = tuple[Poly, ...]
 
 
 class _Access(NamedTuple):
-    """The element's position in the flat buffer, and what must be below 0 for it to be inside, as far as
-    that is not proved.
-    """
+    """The element's position in the flat buffer, and the conditions, not proved, for it to be inside."""
 
     flat: Poly
     guards: Conjunction
@@ -108,8 +104,7 @@ class Memory:
             return text
         return f"splat ({element} {text})" if text[0] != "%" else self._indices.spread(text, element)
 
-    # ---- reading
-    # -----------------------------------------------------------------------------------------------------
+    # ---- reading ----
     def _load(self, x: Load, zero: bool) -> Value:
         buffer = x.buffer
         if buffer.scope == "register":
@@ -204,8 +199,7 @@ class Memory:
             f"call {kind} {f}({vector_type('ptr', lanes)} {pointers}, i32 {a.align}, {mask})"
         ), True
 
-    # ---- writing
-    # -----------------------------------------------------------------------------------------------------
+    # ---- writing ----
     def _store_scalar(self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition) -> None:
         p = self._pointer(buffer, a, index.terms, index.constant)
         if where is True:
@@ -219,12 +213,9 @@ class Memory:
         mask = self._b.pure("insertelement <1 x i1> poison, i1 {}, i64 0", where[0])
         self._b.statement(f"call void {f}({kind} {value}, ptr {p}, i32 {a.align}, <1 x i1> {mask})")
 
-    # ---- addresses
-    # ---------------------------------------------------------------------------------------------------
+    # ---- addresses ----
     def _access(self, node: int, buffer: Buffer, indices: Conjunction, known: Conjunction) -> _Access:
-        """Prepared once for each node: guards that the conditions around it repeat in normal form are left
-        out.
-        """
+        """Prepared once for each node; without the guards that the conditions around it repeat."""
         key = node, known
         access = self._prepared.get(key)
         if access is None:

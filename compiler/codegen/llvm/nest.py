@@ -11,9 +11,7 @@ from .indices import Terms
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """From some iteration on every block of a loop is predicated off: the first instance needs `terms +
-    step * var < 0`.
-    """
+    """Every block of a loop needs `terms + step * var < 0`, so that none runs from some iteration on."""
 
     terms: Poly
     step: int
@@ -82,9 +80,7 @@ def whole_tile(s: For, p: Poly) -> Terms | None:
 
 
 def tile_roots(func: PrimFunc) -> set[Var]:
-    """For each register buffer the innermost loop around all its accesses: there a tile is either whole or
-    at an edge.
-    """
+    """The innermost loop around all uses of each register buffer: a tile is whole there, or at an edge."""
     paths: dict[Buffer, list[tuple[For, ...]]] = {}
     for path, b in func.blocks():
         for u in (b.buffer, *(x.buffer for x in loads(b.value))):
@@ -93,7 +89,7 @@ def tile_roots(func: PrimFunc) -> set[Var]:
     roots: set[Var] = set()
     for used in paths.values():
         depth = 0
-        while all(len(p) > depth for p in used) and len({p[depth].var for p in used}) == 1:
+        while all(len(p) > depth and p[depth] is used[0][depth] for p in used):
             depth += 1
         if depth:
             roots.add(used[0][depth - 1].var)

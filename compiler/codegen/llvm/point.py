@@ -6,9 +6,7 @@ from ...arith import Poly, Var
 
 
 class Point:
-    """The values of the loop variables: integers of unrolled loops, names of serial ones, and the vector
-    loop.
-    """
+    """The values of the loop variables: integers of unrolled loops, names of serial ones; the vector loop."""
 
     __slots__ = ("_vars", "lane", "lanes", "names", "unrolled")
 

@@ -15,9 +15,7 @@ Key = tuple[Buffer, int]
 
 
 class Cell(NamedTuple):
-    """What a buffer holds from one element on: a scalar, or a vector whose lanes are `stride` elements
-    apart.
-    """
+    """What a buffer holds from an element on: a scalar, or a vector with lanes `stride` elements apart."""
 
     value: str
     lanes: int | None

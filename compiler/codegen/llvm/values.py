@@ -35,9 +35,7 @@ _INT32 = DType("int", 32)
 
 
 class Values:
-    """Emits expressions. In a vector loop a value is a vector as soon as it depends on the lane, and a
-    scalar before.
-    """
+    """Emits expressions. In a vector loop a value is a vector once it depends on the lane."""
 
     def __init__(
         self,
@@ -89,8 +87,7 @@ class Values:
         """The intrinsics that elementary functions call."""
         return {d for m in self._math.values() for d in m.declarations}
 
-    # ---- one method for each type of expression
-    # ----------------------------------------------------------------------
+    # ---- one method for each type of expression ----
     def _const(self, e: Const) -> Value:
         return literal(e.value, e.dtype), False
 
@@ -179,8 +176,7 @@ class Values:
             return x, is_vector
         return self._casts_of(is_vector).cast(x, e.a.dtype, e.dtype), is_vector
 
-    # ---- helpers
-    # -----------------------------------------------------------------------------------------------------
+    # ---- helpers ----
     def _same(self, v: Value, dtype: DType, is_vector: bool) -> str:
         """The operand as a vector where the other one is."""
         return self._memory.wide(v, value_type(dtype)) if is_vector else v[0]

@@ -109,11 +109,17 @@ def check_cache_write(func: PrimFunc, block: Block, index: int, scope: str) -> N
         raise ScheduleError(
             "cache_write", f"{block.name!r} has one write buffer, 0; there is no {index}", func, block
         )
-    root = root_of(func, block.name)
+    root = last_root(func, block.buffer)
     for r in readers(func, block.buffer):
-        if root_of(func, r.name) == root:
+        if root_of(func, r.name) <= root:
             reason = f"{r.name!r} reads {block.buffer.name} in the same loop nest; cache it before that move"
             raise ScheduleError("cache_write", reason, func, block)
+
+
+def last_root(func: PrimFunc, buffer: Buffer) -> int:
+    """The position, in the function's body, of the last nest that writes the buffer: an init may stand in one
+    of its own."""
+    return max(root_of(func, w.name) for w in writers(func, buffer))
 
 
 def cache_write(func: PrimFunc, name: str, index: int, scope: Scope) -> tuple[PrimFunc, str]:
@@ -129,7 +135,7 @@ def cache_write(func: PrimFunc, name: str, index: int, scope: Scope) -> tuple[Pr
     copy = Buffer(func.fresh_buffer_name(f"{old.name}_{scope}"), old.shape, old.dtype, scope)
     copy_name = func.fresh_block_name(f"{old.name}_write" if old.name == name else old.name)
     new = _redirect(func, old, copy, writers(func, old))
-    root = root_of(func, name)
+    root = last_root(func, old)
     body = (*new.body[: root + 1], *_copy(copy_name, copy, old, range(len(old.shape))), *new.body[root + 1 :])
     return replace(new, allocs=(*func.allocs, copy), body=body), copy_name
 

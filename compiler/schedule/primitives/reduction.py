@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, poly, substitute
-from ...ir import Block, For, IterKind, PrimFunc, Stmt
+from ...ir import Block, For, IterKind, PrimFunc, Stmt, map_expr
 from ..errors import ScheduleError
 from ..find import find_block, find_loop
 
@@ -21,9 +21,13 @@ def check_decompose_reduction(func: PrimFunc, block: Block, path: tuple[For, ...
             "decompose_reduction", f"loop {at.var.name!r} is not around {block.name!r}", func, at
         )
     carried = block.loop_vars(IterKind.REDUCE)
-    for f in path:
-        if f.var is at.var:
-            return
+    position = next(n for n, f in enumerate(path) if f.var is at.var)
+    used = carried | block.loop_vars(IterKind.SPATIAL)
+    for f in path[position:]:
+        if f.var not in used and f.var.extent.const != 1:
+            reason = f"loop {f.var.name!r} repeats the steps of {block.name!r}; they would be added up anew"
+            raise ScheduleError("decompose_reduction", reason, func, f)
+    for f in path[:position]:
         if f.var in carried:
             loop = f"loop {f.var.name!r}, outside of {at.var.name!r},"
             reason = f"{loop} carries the reduction; the init would run in the middle of it"
@@ -37,15 +41,17 @@ def decompose_reduction(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc,
     before: `for i: for k: { init: C[i] = 0; C[i] += A[i, k] }`
     after `decompose_reduction(C, k)`: `for i: { C[i] = 0; for k: C[i] += A[i, k] }`
     Returns the program and the init block's name. Refused: a loop inside of another one that carries the
-    reduction.
+    reduction, or outside of one that only repeats its steps.
     """
     path, block = find_block(func, name, "decompose_reduction")
     at = find_loop(func, loop, "decompose_reduction")
     check_decompose_reduction(func, block, path, at)
     below = path[next(n for n, f in enumerate(path) if f.var is loop) :]
     spatial = block.loop_vars(IterKind.SPATIAL)
-    copies: dict[Atom, Poly] = {f.var: poly(Var(f.var.name, f.var.extent)) for f in below if f.var in spatial}
-    dropped = {f.var for f in below} - spatial
+    dropped = block.loop_vars(IterKind.REDUCE) - spatial
+    copies: dict[Atom, Poly] = {
+        f.var: poly(Var(f.var.name, f.var.extent)) for f in below if f.var not in dropped
+    }
     kept = [n for n, k in enumerate(block.kinds) if k is IterKind.SPATIAL]
     assert block.init is not None
     init = Block(
@@ -65,6 +71,7 @@ def decompose_reduction(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc,
         init,
         iters=tuple(fresh[v].atom for v in init.iters),  # type: ignore[misc]
         indices=tuple(substitute(i, fresh) for i in init.indices),
+        value=map_expr(init.value, lambda p: substitute(p, fresh)),
     )
     body: tuple[Stmt, ...] = (init,)
     for f in reversed(below):

@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.compiler import interpret
 from tilewright.compiler.ir import PrimFunc, structural_equal
-from tilewright.compiler.schedule import Schedule, Trace
+from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
 
 Steps = Callable[[Schedule], object]
 
@@ -192,3 +192,31 @@ def test_a_matmul_keeps_its_meaning(
     matmul: PrimFunc, steps: Steps, golden: Callable[[str, str], None]
 ) -> None:
     _check(matmul, steps, golden)
+
+
+def test_a_cache_write_after_a_decomposed_init_writes_back_after_the_last_step(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    c = sch.get_block("C")
+    i, _, _ = sch.get_loops(c)
+    sch.decompose_reduction(c, i)
+    sch.cache_write(c, 0, "global")
+    before, after = interpret.random_inputs(matmul, 0), interpret.random_inputs(matmul, 0)
+    interpret.run(matmul, before)
+    interpret.run(sch.func, after)
+    np.testing.assert_array_equal(after[-1], before[-1])
+
+
+def test_an_init_is_not_decomposed_outside_of_a_loop_that_repeats_the_steps() -> None:
+    from tilewright.compiler import te
+
+    a = te.placeholder((4, 8), "float32", name="A")
+    k = te.reduce_axis((0, 8), name="k")
+    total = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="total")
+    out = te.compute((4, 6), lambda i, j: total[i] + 1, name="out")
+    sch = Schedule(te.create_prim_func([a, out], name="rows"))
+    i, j = sch.get_loops(sch.get_block("out"))
+    block = sch.get_block("total")
+    sch.compute_at(block, j)
+    with pytest.raises(ScheduleError) as caught:
+        sch.decompose_reduction(block, i)
+    assert caught.value.reason == "loop 'j' repeats the steps of 'total'; they would be added up anew"
