@@ -69,11 +69,20 @@ def contraction_choices(func: PrimFunc, group: Group) -> Iterator[Contraction]:
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
         must = tuple(b for b, u in use.items() if u == "pack")
+        if any(not _reused(main, x) for x in reads if x.buffer in must):
+            continue
         may = [b for b, u in use.items() if u == "unit" and b not in produced and len(b.shape) > 1]
         for packed, inline in cartesian((must, *((*must, b) for b in may)), inlines):
             yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
     for inline in inlines:
         yield Contraction(None, (), inline, _name(main, None, (), inline, group))
+
+
+def _reused(main: Block, load: Load) -> bool:
+    """Whether some spatial iteration variable does not move the load: only then is a packed copy read more
+    than once."""
+    moved = {v for i in load.indices for v in i.vars()}
+    return any(k is IterKind.SPATIAL and v not in moved for v, k in zip(main.iters, main.kinds, strict=True))
 
 
 def _name(main: Block, lane: int | None, packed: tuple[Buffer, ...], inline: bool, group: Group) -> str:
