@@ -69,9 +69,11 @@ def contraction_choices(func: PrimFunc, group: Group) -> Iterator[Contraction]:
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
         must = tuple(b for b, u in use.items() if u == "pack")
-        if any(not _reused(main, x) for x in reads if x.buffer in must):
+        once = {x.buffer for x in reads if not _reused(main, x)}
+        if once & set(must):
             continue
-        may = [b for b, u in use.items() if u == "unit" and b not in produced and len(b.shape) > 1]
+        free = produced | once
+        may = [b for b, u in use.items() if u == "unit" and b not in free and len(b.shape) > 1]
         for packed, inline in cartesian((must, *((*must, b) for b in may)), inlines):
             yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
     for inline in inlines:
