@@ -26,6 +26,13 @@ class WorkerStore(Protocol):
 
     def worker(self, worker_id: str) -> Worker: ...
 
+    def leave(self, worker_id: str, session: str) -> Worker:
+        """The session has ended of itself: its lease is released and the worker `offline` at once.
+
+        A worker that was paused or quarantined stays so. May be repeated; Superseded once a newer session
+        has registered. No later call of the session is taken.
+        """
+
     def set_worker_state(self, worker_id: str, state: WorkerState, reason: str) -> Worker:
         """Drain, pause, quarantine, bring back or retire a worker (`busy` and `registering` cannot be set).
 
@@ -79,7 +86,7 @@ class LeaseStore(Protocol):
     def sweep(self, worker_silence: float = 60.0, local_silence: float = 600.0) -> list[LostLease]:
         """End expired leases and say what became of their trials.
 
-        Workers not heard of for `worker_silence` become `offline`. Local jobs whose process has written
+        A worker whose lease expired becomes `offline`, and one not heard of for `worker_silence`. Local jobs whose process has written
         nothing for `local_silence` become `failed`, for nobody will end them. To be called every few
         seconds.
         """

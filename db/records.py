@@ -59,7 +59,8 @@ class NewJob:
 class Job:
     """`done` counts the trials with a result, cancelled ones not included; `epoch` 0: no search yet.
 
-    `reason` says what a waiting job waits for and why a finished one ended; else it is empty.
+    `reason` says what a waiting job waits for, why a finished one ended, and why another does not get on;
+    else it is empty.
     """
 
     id: str

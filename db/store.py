@@ -3,11 +3,13 @@
 Of all methods: values go in and out by copy; a call is one transaction that is on disk when it returns;
 several processes may call at once. A text or number that cannot be stored is refused with InvalidValue and
 an id or key that does not exist with NotFound, both before anything is written. StoreUnavailable: the
-database cannot be reached or stays locked; StoreFull: its disk is full; nothing of such a call was stored.
+database cannot be reached, stays locked, or is no longer the one that was opened; StoreFull: its disk is
+full; nothing of such a call was stored.
 Only the database's clock decides what has expired.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -77,7 +79,7 @@ class JobStore(Protocol):
     def begin_search(self, job_id: str) -> int:
         """Raise the job's epoch and return it: from now on writes with an older one raise StaleSearch.
 
-        A queued job becomes `running` and gets `started_at`. JobOver where it has ended, Conflict where it
+        A queued job becomes `running` and gets `started_at`; what was noted is over. JobOver where it has ended, Conflict where it
         is paused.
         """
 
@@ -86,6 +88,9 @@ class JobStore(Protocol):
 
     def set_running(self, job_id: str) -> Job:
         """`waiting` becomes `running`; else no effect."""
+
+    def note(self, job_id: str, reason: str) -> Job:
+        """Say why a queued or running job does not get on; "" once it does. Else no effect."""
 
     def finish_job(self, job_id: str, epoch: int | None, state: FinalJobState, reason: str) -> Job:
         """End the job; its trials that nobody has started become `cancelled`.
@@ -177,7 +182,13 @@ class Store(CatalogStore, JobStore, TrialStore, ScheduleStore, FleetStore, Token
     """Everything a service, a search and `tw.tune` keep."""
 
     def ping(self) -> None:
-        """Raises StoreUnavailable unless the database answers."""
+        """Raises StoreUnavailable unless the database answers and is still the one that was opened."""
+
+    def serving(self, who: str) -> AbstractContextManager[None]:
+        """Be the only server of this database within the context, which ends with the process, too.
+
+        Conflict where another is, naming it by what it gave as `who`.
+        """
 
     def schema_version(self) -> str: ...
 

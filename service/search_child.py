@@ -1,7 +1,8 @@
 """The child process that searches for one job: `python -m tilewright.service.search_child --db … --job …
 --epoch …`.
 
-It ends with 0 when the job has ended or is no longer its to search, and dies with its parent.
+It ends with 0 when the job has ended or is no longer its to search, with 1 and a line on stderr when the
+database fails it, and dies with its parent.
 """
 
 from __future__ import annotations
@@ -23,11 +24,16 @@ def main(arguments: list[str] | None = None) -> int:
     if said.parent is not None:
         die_with(said.parent)
     # After the line above: loading the search takes a second, in which the parent may die.
-    from ..db import Conflict, open_store
+    from ..db import Conflict, StoreError, open_store
     from ..tuner.run import run_search
 
-    with open_store(said.db, create=False) as store, contextlib.suppress(Conflict):
-        run_search(store.job(said.job), store, said.epoch)
+    try:
+        with open_store(said.db, create=False) as store, contextlib.suppress(Conflict):
+            run_search(store.job(said.job), store, said.epoch)
+    except StoreError as error:
+        # The last line is what the job's owner reads.
+        print(error, file=sys.stderr, flush=True)
+        return 1
     return 0
 
 

@@ -13,6 +13,7 @@ from types import FrameType
 
 import uvicorn
 
+from ..db.errors import Conflict
 from ..db.store import Store
 from .app import create_app
 from .search_process import Command, search_command
@@ -70,7 +71,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    with listener, _ready_file_while(ready_file):
+    with listener, _alone(store, url), _ready_file_while(ready_file):
         try:
             _Server(config, stopping, started).run(sockets=[listener])
             crashed = supervisor.crashed
@@ -136,6 +137,17 @@ class _Server(uvicorn.Server):
         finally:
             for sig, handler in before.items():
                 signal.signal(sig, handler)
+
+
+@contextlib.contextmanager
+def _alone(store: Store, url: str) -> Generator[None, None, None]:
+    """Two servers would take each other's searches away for ever."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(store.serving(f"process {os.getpid()} at {url}"))
+        except Conflict as error:
+            raise ServeError(str(error)) from error
+        yield
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Index arithmetic: polynomials over loop variables and knobs, their bounds and regions."""
 
+from .injective import is_injective
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Var, poly, product
-from .region import ends, region
+from .region import ends, is_contiguous, region
 from .simplify import (
     NotProvable,
     ceil_div,
@@ -30,6 +31,8 @@ __all__ = [
     "evaluate",
     "floor_div",
     "floor_mod",
+    "is_contiguous",
+    "is_injective",
     "lower",
     "maximum",
     "minimum",

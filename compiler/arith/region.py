@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from .poly import Fn, Poly, Var, poly
-from .simplify import minimum, substitute
+from .simplify import minimum, proven_negative, substitute
 
 Range = tuple[Poly, Poly]
 
@@ -40,6 +40,51 @@ def ends(p: Poly, inner: AbstractSet[Var]) -> Range | None:
         base = minimum(span[0], a.b)
         low, high = low + base * c, high + (base + span[1] - span[0]) * c
     return low, high
+
+
+def is_contiguous(p: Poly, inner: AbstractSet[Var]) -> bool:
+    """Whether p takes every value between its lowest and its highest while `inner` run.
+
+    Steps of c * v fill the gaps when c is at most the length reached by the smaller steps: a sum of digits. A
+    minimum of such a sum and something fixed moves by no more than the sum does.
+    """
+    steps: list[tuple[Poly, Poly]] = []
+    for m, c in p.terms.items():
+        moving = [a for a in m if (type(a) is Var and a in inner) or (type(a) is Fn and a.vars & inner)]
+        if not moving:
+            continue
+        a = moving[0]
+        if len(moving) > 1 or c < 0:
+            return False
+        if type(a) is Fn:
+            if len(m) > 1 or c != 1 or a.op != "min" or a.b.vars() & inner:
+                return False
+            steps += _steps(a.a, inner)
+            continue
+        assert type(a) is Var
+        rest = list(m)
+        rest.remove(a)
+        steps.append((Poly({tuple(rest): c}), a.extent))
+    reached = poly(1)
+    while steps:
+        fitting = next((s for s in steps if proven_negative(s[0] - reached - 1)), None)
+        if fitting is None:
+            return all(extent.const == 1 for _, extent in steps)
+        steps.remove(fitting)
+        reached = reached + fitting[0] * (fitting[1] - 1)
+    return True
+
+
+def _steps(p: Poly, inner: AbstractSet[Var]) -> list[tuple[Poly, Poly]]:
+    """(stride, extent) of each variable of `inner` in an affine polynomial."""
+    out: list[tuple[Poly, Poly]] = []
+    for m, c in p.terms.items():
+        for a in m:
+            if type(a) is Var and a in inner:
+                rest = list(m)
+                rest.remove(a)
+                out.append((Poly({tuple(rest): c}), a.extent))
+    return out
 
 
 def region(indices: Iterable[Sequence[Poly]], inner: AbstractSet[Var]) -> list[Range] | None:

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..arith import Var
 from ..ir.dtype import DType
 from ..ir.expr import Binary, Buffer
 from ..ir.stmt import Block, IterKind
 from .approx import Approx
 from .contraction import LIMIT as FACTOR_LIMIT
-from .contraction import Contraction, contract, contraction_of
+from .contraction import Contraction, contract, contraction_of, is_exact
 from .evaluate import Box, evaluate, index_array
 from .inputs import Array
 
@@ -22,19 +21,18 @@ from .inputs import Array
 LIMIT = 1 << 21
 Memory = dict[Buffer, Approx]
 Sizes = tuple[int, ...]
+#: How far the heaviest part of a box is over its limit, and how many parts are as heavy.
+Weight = tuple[float, int]
 
 
 def run_block(block: Block, memory: Memory) -> None:
-    """Puts what the block writes in the place of its buffer's contents."""
-    before = memory[block.buffer]
-    value = before.value.copy()
-    error = None if before.error is None else before.error.copy()
+    """Writes what the block computes into its buffer's contents, in place."""
+    value, error = memory[block.buffer].value, memory[block.buffer].error
     op = block.value.op if block.is_reduction and isinstance(block.value, Binary) else None
-    c = (
-        contraction_of(block.value.b, block.buffer.dtype)
-        if op == "add" and isinstance(block.value, Binary)
-        else None
-    )
+    c = contraction_in(block)
+    if c is not None and not block.buffer.dtype.is_float:
+        point = Box(block.iters, (0,) * len(block.iters), (1,) * len(block.iters))
+        c = c if is_exact(c, point, block.buffer.dtype, memory) else None
     for box in _boxes(block, c):
         at = _place(block, box)
         so_far = Approx(value[at], None if error is None else error[at])
@@ -47,31 +45,56 @@ def run_block(block: Block, memory: Memory) -> None:
     memory[block.buffer] = Approx(value, error)
 
 
-def _boxes(block: Block, c: Contraction | None) -> Iterator[Box]:
-    """The domain in pieces; reduce variables are cut last, and piece by piece in order."""
+def contraction_in(block: Block) -> Contraction | None:
+    """The sum of products that the block is, if it is one."""
+    if not block.is_reduction or not isinstance(block.value, Binary) or block.value.op != "add":
+        return None
+    return contraction_of(block.value.b, block.buffer.dtype)
+
+
+def box_sizes(block: Block, c: Contraction | None) -> Sizes:
+    """The sizes of the largest box of the block's domain that is evaluated at once."""
     extents = tuple(v.extent.const or 0 for v in block.iters)
     spatial = [d for d, k in enumerate(block.kinds) if k is IterKind.SPATIAL]
     reduce = [d for d, k in enumerate(block.kinds) if k is IterKind.REDUCE]
-    sizes = _cut(extents, spatial + reduce, _weight(block.iters, c))
+    return _cut(extents, spatial + reduce, _weight(block, c))
+
+
+def _boxes(block: Block, c: Contraction | None) -> Iterator[Box]:
+    """The domain in pieces; reduce variables are cut last, and piece by piece in order."""
+    extents = tuple(v.extent.const or 0 for v in block.iters)
+    sizes = box_sizes(block, c)
     ranges = (range(0, n, s) for n, s in zip(extents, sizes, strict=True))
     for starts in itertools.product(*ranges):
         here = tuple(min(s, n - a) for a, s, n in zip(starts, sizes, extents, strict=True))
         yield Box(block.iters, starts, here)
 
 
-def _weight(iters: tuple[Var, ...], c: Contraction | None) -> Callable[[Sizes], float]:
-    """How far over its limit a box of these sizes is."""
+def parts_of(block: Block, c: Contraction) -> list[list[int]]:
+    """The dimensions of the domain that stand in each factor, and those that stand in the result."""
+    inside = [[d for d, v in enumerate(block.iters) if v in used] for used in (c.a_vars, c.b_vars)]
+    return [*inside, [d for d, k in enumerate(block.kinds) if k is IterKind.SPATIAL]]
+
+
+def _weight(block: Block, c: Contraction | None) -> Callable[[Sizes], Weight]:
+    """How heavy a box of these sizes is."""
     if c is None:
-        return lambda sizes: math.prod(sizes) / LIMIT
-    inside = [[d for d, v in enumerate(iters) if v in used] for used in (c.a_vars, c.b_vars)]
-    return lambda sizes: max(math.prod(sizes[d] for d in dims) for dims in inside) / FACTOR_LIMIT
+        return lambda sizes: (math.prod(sizes) / LIMIT, 1)
+    parts = parts_of(block, c)
+
+    def weight(sizes: Sizes) -> Weight:
+        inside = [math.prod(sizes[d] for d in dims) / FACTOR_LIMIT for dims in parts]
+        return max(inside), inside.count(max(inside))
+
+    return weight
 
 
-def _cut(sizes: Sizes, dims: list[int], weight: Callable[[Sizes], float]) -> Sizes:
+def _cut(sizes: Sizes, dims: list[int], weight: Callable[[Sizes], Weight]) -> Sizes:
     """Halves the first of `dims` that makes the box lighter, until it is light enough."""
     cut = list(sizes)
-    for d in dims:
-        while weight(tuple(cut)) > 1 and cut[d] > 1:
+    # A second round, for what was not the heaviest part the first time.
+    for d in [*dims, *dims]:
+        while weight(tuple(cut))[0] > 1 and cut[d] > 1:
             lighter = [*cut[:d], -(-cut[d] // 2), *cut[d + 1 :]]
             if weight(tuple(lighter)) >= weight(tuple(cut)):
                 break

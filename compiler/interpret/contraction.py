@@ -16,7 +16,7 @@ from .approx import Approx
 from .evaluate import Box, Memory, evaluate
 from .inputs import Array
 
-#: Elements of a factor that are laid out at once; 32 MiB of float64.
+#: Elements of a factor, or of the sums, that are laid out at once; 32 MiB of float64.
 LIMIT = 1 << 22
 #: Integers up to here are exact in float64.
 EXACT = 1 << 53
@@ -72,6 +72,11 @@ def _factors(e: Expr, dtype: DType, out: list[Expr]) -> float | None:
 
 def _vars(e: Expr) -> frozenset[Var]:
     return frozenset(v for p in indices_of(e) for v in p.vars())
+
+
+def is_exact(c: Contraction, box: Box, dtype: DType, memory: Memory) -> bool:
+    """Whether both factors of a sum of integers are known without doubt: `contract` handles no others."""
+    return all(_factor(parts, box, dtype, memory).error is None for parts in (c.a, c.b))
 
 
 def contract(

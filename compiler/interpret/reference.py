@@ -54,7 +54,9 @@ def _stored(a: Array, dtype: DType) -> Array:
 def _tolerance(x: Approx) -> Array:
     if x.error is None:
         return np.zeros(x.value.shape)
-    e = x.error.astype(np.float64)
-    # A boolean that may be either way decides nothing.
-    e = np.where(x.error, np.inf, 0.0) if x.error.dtype == np.bool_ else e
-    return np.where(np.isnan(e), 0.0, e)
+    if x.error.dtype == np.bool_:
+        # A boolean that may be either way decides nothing.
+        return np.where(x.error, np.inf, 0.0)
+    e = x.error if x.error.dtype == np.float64 else x.error.astype(np.float64)
+    e[np.isnan(e)] = 0.0
+    return e

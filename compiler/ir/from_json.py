@@ -25,7 +25,7 @@ from .func import PrimFunc
 from .json import FORMAT
 from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
 from .stmt import Block, For, IterKind, LoopKind, Stmt
-from .verify import MAX_DEPTH, MAX_NODES, verify
+from .verify import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, verify
 
 
 def from_json(data: Json, *, at: str = "") -> PrimFunc:
@@ -58,7 +58,7 @@ class _Reader:
 
     def func(self, data: Json, at: str) -> PrimFunc:
         d = fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs"})
-        if d["tilewright"] != FORMAT:
+        if type(d["tilewright"]) is not int or d["tilewright"] != FORMAT:
             raise VerifyError(
                 f"format {d['tilewright']!r} is not known; this program reads {FORMAT}", f"{at}/tilewright"
             )
@@ -182,11 +182,15 @@ class _Reader:
         if type(data) is int:
             return poly(integer(data, at))
         total = poly(0)
-        for i, term in enumerate(array(data, at)):
+        if len(array(data, at)) > MAX_TERMS:
+            raise VerifyError(f"an index has at most {MAX_TERMS} terms, got {len(data)}", at)
+        for i, term in enumerate(data):
             here = f"{at}/{i}"
             t = array(term, here)
             if not t:
                 raise VerifyError("a term is a coefficient and its atoms", here)
+            if len(t) > 1 + MAX_FACTORS:
+                raise VerifyError(f"a term has at most {MAX_FACTORS} factors, got {len(t) - 1}", here)
             atoms = (self.atom(a, f"{here}/{j + 1}", depth + 1) for j, a in enumerate(t[1:]))
             total = total + product(atoms) * integer(t[0], f"{here}/0")
         return total

@@ -94,6 +94,14 @@ def immediate(text: Json, dtype: DType, at: str) -> Const:
         value = float.fromhex(text) if dtype.is_float else int(text)
     except (KeyError, ValueError, OverflowError):
         raise VerifyError(f"{text!r} is not a {dtype} immediate", at) from None
+    spelled = value.hex() if isinstance(value, float) else str(value)
+    if text != spelled:
+        how = (
+            "as float.hex() does, such as '0x1.8p+0', or inf, -inf, nan"
+            if dtype.is_float
+            else "in decimal digits"
+        )
+        raise VerifyError(f"a {dtype} immediate is written {how}; got {text!r}", at)
     if isinstance(value, float):
         with np.errstate(all="ignore"):
             rounded = float(dtype.numpy.type(value))

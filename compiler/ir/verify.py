@@ -15,6 +15,10 @@ from .visit import Path, children, indices_of
 
 MAX_NODES = 20_000
 MAX_DEPTH = 100
+#: Of one index: its terms, and the factors of a term. Real programs have a handful.
+MAX_TERMS = 64
+MAX_FACTORS = 4
+MAX_BLOCKS = 64
 #: Of all buffers of one program together; 16 GiB.
 MAX_BYTES = 16 << 30
 
@@ -40,6 +44,8 @@ def verify(func: PrimFunc, at: str = "") -> None:
     if total > MAX_BYTES:
         raise VerifyError(f"the buffers hold {total} bytes; at most {MAX_BYTES} are allowed", at)
     blocks = list(func.blocks())
+    if len(blocks) > MAX_BLOCKS:
+        raise VerifyError(f"the program has {len(blocks)} blocks; at most {MAX_BLOCKS} are allowed", at)
     if not func.outputs:
         raise VerifyError("no block writes a parameter: the program has no output", at)
     written: set[object] = set(func.inputs)

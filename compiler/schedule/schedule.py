@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..arith import Knob, Poly, Var
+from ..arith import Knob, NotProvable, Poly, Var
 from ..ir import PrimFunc, Scope, user_span
 from . import primitives
 from .errors import ScheduleError
@@ -56,6 +56,8 @@ class Schedule:
         self._instructions: list[Instruction] = []
         self._counts = {"b": 0, "l": 0}
         self._knobs: dict[str, Knob] = {}
+        #: id -> the loop variable or block name that this schedule gave out under it.
+        self._given: dict[str, Var | str] = {}
 
     @property
     def trace(self) -> Trace:
@@ -82,6 +84,7 @@ class Schedule:
         if other.original is not self.original:
             raise ValueError("only a copy of the same schedule can be adopted")
         self.func, self.constraints = other.func, list(other.constraints)
+        self._given = dict(other._given)
         self._instructions, self._counts, self._knobs = (
             list(other._instructions),
             dict(other._counts),
@@ -133,7 +136,7 @@ class Schedule:
         """See `primitives.split`: the new loops, outermost first. One factor may be None; a tail is masked,
         or overlapped."""
         self._own("split", loop, LoopRV)
-        for f in factors:
+        for f in factors if isinstance(factors, Sequence) else ():
             if isinstance(f, Knob) and self._knobs.get(f.name) is not f:
                 raise ScheduleError(
                     "split", f"the knob {f.name!r} was not sampled from this schedule", span=user_span()
@@ -182,6 +185,7 @@ class Schedule:
             raise ScheduleError(
                 "annotate", f"expected a loop or a block of this schedule, got {at!r}", span=user_span()
             )
+        self._own("annotate", at, type(at))
         if not isinstance(key, str) or not key.isidentifier() or type(value) not in (str, int):
             raise ScheduleError(
                 "annotate",
@@ -275,7 +279,8 @@ class Schedule:
         """Refuses what is no handle of the right kind; a handle of another schedule is found out when its
         loop is looked up."""
         for h in handle if isinstance(handle, tuple) else (handle,):
-            if not isinstance(h, kind):
+            known = isinstance(h, kind) and self._given.get(h.id)
+            if not known or known != (h.var if isinstance(h, LoopRV) else h.name):
                 what = "loop" if kind is LoopRV else "block"
                 raise ScheduleError(
                     primitive, f"expected a {what} of this schedule, got {h!r}", span=user_span()
@@ -286,6 +291,8 @@ class Schedule:
             return f()
         except ScheduleError as e:
             raise ScheduleError(e.primitive, e.reason, e.func, e.at, e.span or user_span()) from None
+        except NotProvable as e:
+            raise ScheduleError(primitive, str(e), span=user_span()) from None
 
     def _apply(self, primitive: str, f: Callable[[], tuple[PrimFunc, T]]) -> T:
         self.func, answer = self._do(primitive, f)
@@ -303,11 +310,13 @@ class Schedule:
 
     def _block(self, step: str, args: dict[str, Any], name: str) -> BlockRV:
         handle = BlockRV(self._id("b"), name)
+        self._given[handle.id] = name
         self._record(step, args, [handle.id], [name])
         return handle
 
     def _loops(self, step: str, args: dict[str, Any], variables: Sequence[Var]) -> list[LoopRV]:
         handles = [LoopRV(self._id("l"), v) for v in variables]
+        self._given |= {h.id: h.var for h in handles}
         self._record(step, args, [h.id for h in handles], [v.name for v in variables])
         return handles
 

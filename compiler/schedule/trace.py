@@ -71,7 +71,7 @@ class Trace:
         """Reads `to_json`'s form, which may come from anywhere. Raises TraceError with a JSON pointer."""
         if not isinstance(data, dict) or set(data) != {"version", "steps"}:
             raise TraceError("a trace is an object with the fields 'version' and 'steps'", at)
-        if data["version"] != TRACE_VERSION:
+        if type(data["version"]) is not int or data["version"] != TRACE_VERSION:
             raise TraceError(
                 f"version {data['version']!r} is not known; this program reads {TRACE_VERSION}",
                 f"{at}/version",
@@ -119,7 +119,7 @@ class Trace:
 
 
 def _instruction(data: Json, at: str) -> Instruction:
-    if not isinstance(data, dict) or data.get("do") not in STEPS:
+    if not isinstance(data, dict) or not isinstance(data.get("do"), str) or data["do"] not in STEPS:
         known = ", ".join(STEPS)
         what = data.get("do") if isinstance(data, dict) else data
         raise TraceError(f"unknown step {what!r}; known: {known}", at)

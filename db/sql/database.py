@@ -17,6 +17,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
+from .file_identity import FileIdentity
 
 _SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
 _BUSY_TIMEOUT_MS = 5_000
@@ -27,10 +28,14 @@ _UNUSABLE = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
 
 
 class Database:
-    """Connections to one database file. Safe to use from several threads, not across a fork."""
+    """Connections to one database file. Safe to use from several threads, not across a fork.
+
+    Once its `identity` is pinned, every transaction makes sure that it is still that file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.identity = FileIdentity(path)
         self._writer = _engine(path, "BEGIN IMMEDIATE")
         self._reader = _engine(path, "BEGIN", "PRAGMA query_only = ON")
         # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
@@ -39,14 +44,17 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that holds the write lock from its beginning; committed unless one raises."""
+        self.identity.check()
         with self._turn, self._explained(), self._writer.connect() as conn:
             _patiently(conn.begin)
             yield conn
+            self.identity.check()  # what is committed is acknowledged
             conn.commit()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and cannot write."""
+        self.identity.check()
         with self._explained(), self._reader.connect() as conn:
             yield conn
 

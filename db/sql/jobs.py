@@ -89,7 +89,7 @@ class JobPart(Part):
             if row.state == "paused":
                 raise Conflict(f"job {job_id} is paused")
             now = now_of(conn)
-            if row.state == "queued":
+            if row.state in ("queued", "running"):
                 change_state(conn, row, "running", "", now)
             _write(conn, job_id, epoch=row.epoch + 1, started_at=row.started_at or now, active_at=now)
             return int(row.epoch) + 1
@@ -108,6 +108,14 @@ class JobPart(Part):
             if row.state != "waiting":
                 return job_of(row)
             return change_state(conn, row, "running", "", now_of(conn))
+
+    def note(self, job_id: str, reason: str) -> Job:
+        check_text("reason", reason, _REASON, empty=True)
+        with self._database.write() as conn:
+            row = lock_job(conn, job_id)
+            if row.state not in ("queued", "running"):
+                return job_of(row)
+            return change_state(conn, row, row.state, reason, now_of(conn))
 
     def finish_job(self, job_id: str, epoch: int | None, state: FinalJobState, reason: str) -> Job:
         check_word("state", state, FINAL_JOB_STATES)

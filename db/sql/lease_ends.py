@@ -10,6 +10,7 @@ from ..records import Settlement
 from ..words import OPEN_OUTCOMES
 from .job_rows import is_over
 from .part import upsert
+from .silence import mark_lost_worker
 from .tables import attempts, crashes, jobs, leases, trials
 from .trial_rows import fail_trial
 
@@ -17,11 +18,13 @@ OPEN_ATTEMPTS = ("granted", "started", "ran")
 
 
 def sweep_leases(conn: Connection, now: float) -> list[LostLease]:
-    """End every lease that has expired."""
+    """End every lease that has expired, and note that its worker is gone."""
     query = select(leases).where(leases.c.closed_at.is_(None), leases.c.expires_at <= now)
     rows = conn.execute(
         query.order_by(leases.c.expires_at, leases.c.id).with_for_update(skip_locked=True)
     ).all()
+    for row in rows:
+        mark_lost_worker(conn, row, now)
     return [end_lease(conn, row, "expired", now) for row in rows]
 
 

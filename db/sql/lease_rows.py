@@ -8,9 +8,9 @@ from ..errors import LeaseLost, NotFound, Superseded
 from ..fleet_records import LeaseState
 from ..words import FINAL_JOB_STATES
 from .lease_ends import OPEN_ATTEMPTS
+from .silence import TOUCH_SECONDS
 from .tables import attempts, jobs, leases, trials, workers
 
-_TOUCH_SECONDS = 2.0
 _ENDINGS = {
     "expired": "has expired",
     "released": "was released",
@@ -53,7 +53,7 @@ def is_lost(lease: Row[Any], now: float) -> bool:
 
 def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, now: float) -> None:
     """Note that a worker was heard of; often is not always, for every write waits for the disk."""
-    if state != "offline" and now - seen_at < _TOUCH_SECONDS:
+    if state != "offline" and now - seen_at < TOUCH_SECONDS:
         return
     heard = update(workers).where(workers.c.id == worker)
     conn.execute(heard.values(seen_at=now, state="online" if state == "offline" else state))

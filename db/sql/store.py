@@ -14,12 +14,23 @@ from .jobs import JobPart
 from .leases import LeasePart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
 from .workers import WorkerPart
 
 
-class SqlStore(CatalogPart, JobPart, EventPart, TrialPart, SchedulePart, WorkerPart, LeasePart, TokenPart):
+class SqlStore(
+    CatalogPart,
+    JobPart,
+    EventPart,
+    TrialPart,
+    SchedulePart,
+    WorkerPart,
+    LeasePart,
+    TokenPart,
+    ServingPart,
+):
     """Implements `Store`. Safe to use from several threads and processes, not across a fork."""
 
     @classmethod
@@ -35,6 +46,7 @@ class SqlStore(CatalogPart, JobPart, EventPart, TrialPart, SchedulePart, WorkerP
                 schema.check(database)
             else:
                 database.use_wal()
+            database.identity.pin()
         except BaseException:
             database.close()
             raise
@@ -43,6 +55,7 @@ class SqlStore(CatalogPart, JobPart, EventPart, TrialPart, SchedulePart, WorkerP
     def ping(self) -> None:
         with self._database.read() as conn:
             conn.execute(text("SELECT 1"))
+        self._database.identity.check_content()
 
     def schema_version(self) -> str:
         with self._database.read() as conn:

@@ -1,4 +1,4 @@
-"""Workers: one live session each."""
+"""Workers: one live session each, or none once it has left."""
 
 from dataclasses import fields
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, case, insert, select, update
 
 from ..checks import check_text, check_word, check_worker
-from ..errors import Conflict, InvalidValue, NotFound
+from ..errors import Conflict, InvalidValue, NotFound, Superseded
 from ..fleet_records import NewWorker, Worker
 from ..words import WORKER_STATES, WorkerState
 from .catalog import require_hardware
@@ -15,6 +15,7 @@ from .lease_ends import end_open_lease
 from .part import Part, new_id
 from .tables import leases, workers
 
+_NO_SESSION = ""  # the worker has left: a call of it that comes late must not make it online again
 _STICKY = ("paused", "quarantined")
 _SHOWN_STATE = case((leases.c.id.is_not(None) & (workers.c.state == "online"), "busy"), else_=workers.c.state)
 _COMPUTED = {"state": _SHOWN_STATE.label("state"), "lease": leases.c.id.label("lease")}
@@ -48,6 +49,22 @@ class WorkerPart(Part):
 
     def worker(self, worker_id: str) -> Worker:
         with self._database.read() as conn:
+            return _read(conn, worker_id)
+
+    def leave(self, worker_id: str, session: str) -> Worker:
+        with self._database.write() as conn:
+            known = conn.execute(
+                select(workers).where(workers.c.id == worker_id).with_for_update()
+            ).one_or_none()
+            if known is None:
+                raise NotFound("worker", worker_id)
+            if known.session not in (session, _NO_SESSION):
+                raise Superseded(f"a newer session of worker {worker_id} has registered")
+            end_open_lease(conn, worker_id, "released", now_of(conn))
+            values = {"session": _NO_SESSION}
+            if known.state in ("online", "draining"):
+                values |= {"state": "offline", "reason": ""}
+            conn.execute(update(workers).where(workers.c.id == worker_id).values(**values))
             return _read(conn, worker_id)
 
     def set_worker_state(self, worker_id: str, state: WorkerState, reason: str) -> Worker:

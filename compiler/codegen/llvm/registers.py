@@ -60,7 +60,9 @@ class Registers:
             return cell.value, True
         kind, one = vector_type(value_type(buffer.dtype), lanes), value_type(buffer.dtype)
         there = [n for n in range(lanes) if (buffer, element + stride * n) in self._owners]
-        value = "zeroinitializer" if len(there) < lanes and partial() else "poison"
+        # A mask excludes the last lanes, never all: where the first one is missing, a value is missing.
+        tail = 0 < len(there) < lanes and there == list(range(len(there)))
+        value = "zeroinitializer" if tail and partial() else "poison"
         for n in range(lanes) if value == "poison" else there:
             x = self._element(buffer, element + stride * n)
             value = self._b.shared(f"insertelement {kind} {value}, {one} {x}, i64 {n}")

@@ -50,12 +50,14 @@ def check_cache_read(
     """The buffer to copy: read by the block, and complete before the block's nest begins."""
     check_scope(func, block, scope, "cache_read")
     read = buffers_read(block)
-    if not 0 <= index < len(read):
+    if type(index) is not int or not 0 <= index < len(read):
         names = ", ".join(f"{n}: {b.name}" for n, b in enumerate(read)) or "none"
         raise ScheduleError(
             "cache_read", f"{block.name!r} has no read buffer {index}; it reads {names}", func, block
         )
     buffer = read[index]
+    if order is not None and (not isinstance(order, Sequence) or any(type(d) is not int for d in order)):
+        raise ScheduleError("cache_read", f"order is a list of dimensions, got {order!r}", func, block)
     if order is not None and sorted(order) != list(range(len(buffer.shape))):
         rank = len(buffer.shape)
         reason = f"order must be a permutation of the {rank} dimensions of {buffer.name}, got {list(order)}"
@@ -105,9 +107,9 @@ def cache_read(
 def check_cache_write(func: PrimFunc, block: Block, index: int, scope: str) -> None:
     """Output 0 of the block; nobody may read the buffer inside the block's loop nest."""
     check_scope(func, block, scope, "cache_write")
-    if index != 0:
+    if type(index) is not int or index != 0:
         raise ScheduleError(
-            "cache_write", f"{block.name!r} has one write buffer, 0; there is no {index}", func, block
+            "cache_write", f"{block.name!r} has one write buffer, 0; there is no {index!r}", func, block
         )
     root = last_root(func, block.buffer)
     for r in readers(func, block.buffer):
@@ -165,9 +167,9 @@ def set_scope(func: PrimFunc, name: str, index: int, scope: Scope) -> PrimFunc:
     """
     _, block = find_block(func, name, "set_scope")
     check_scope(func, block, scope, "set_scope")
-    if index != 0:
+    if type(index) is not int or index != 0:
         raise ScheduleError(
-            "set_scope", f"{block.name!r} has one write buffer, 0; there is no {index}", func, block
+            "set_scope", f"{block.name!r} has one write buffer, 0; there is no {index!r}", func, block
         )
     old = block.buffer
     if old in func.params:

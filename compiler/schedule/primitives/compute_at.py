@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...arith import Poly, Var, poly, region, substitute
+from ...arith import Poly, Var, ends, is_contiguous, poly, region, substitute
 from ...arith.region import Range
 from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
 from ...ir.func import fresh
@@ -118,7 +118,8 @@ def renest(
                 )
             v = Var(name, span)
             binds.append(base + v)
-            predicates.append(base + v - it.extent)
+            # A guarded read may reach over both ends of what it reads.
+            predicates += [base + v - it.extent, -(base + v) - 1]
         else:
             v = Var(name, it.extent)
             binds.append(poly(v))
@@ -134,6 +135,30 @@ def shared_outer_predicates(blocks: Sequence[Block], inner: set[Var]) -> list[Po
     not for a moved block."""
     first = blocks[0].predicates
     return [p for p in first if not p.vars() & inner and all(p in b.predicates for b in blocks)]
+
+
+def existing_iterations(blocks: Sequence[Block], inner: set[Var]) -> list[Poly]:
+    """Predicates without which some block has no instance at all in an iteration: those of whole tiles past
+    the end."""
+    found: list[Poly] = []
+    for b in blocks:
+        for p in b.predicates:
+            low = ends(p, inner)
+            if low is not None and low[0] not in found:
+                found.append(low[0])
+    return found
+
+
+def check_written_box(func: PrimFunc, at: For, producers: Sequence[Block], inner: set[Var]) -> None:
+    """What an iteration writes must be a box without gaps: a consumer of all of it would read what was never
+    written."""
+    for b in producers:
+        indices = b.bound_indices()
+        moving = [v for i in indices for v in i.vars() & inner]
+        if len(set(moving)) != len(moving) or not all(is_contiguous(i, inner) for i in indices):
+            what = f"what an iteration of loop {at.var.name!r} writes of {b.buffer.name}"
+            reason = f"{what} is not a box without gaps"
+            raise ScheduleError("reverse_compute_at", reason, func, at)
 
 
 def _move(func: PrimFunc, name: str, loop: Var, body: tuple[Stmt, ...], at_end: bool) -> PrimFunc:
@@ -240,7 +265,8 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
         raise ScheduleError(
             "reverse_compute_at", f"what loop {loop.name!r} writes of {source.name} is not a box", func, at
         )
-    body, loops = renest(
-        block, dims, box, shared_outer_predicates(producers, inner), func, "reverse_compute_at"
-    )
+    check_written_box(func, at, producers, inner)
+    keep = shared_outer_predicates(producers, inner)
+    keep += [p for p in existing_iterations(producers, inner) if p not in keep]
+    body, loops = renest(block, dims, box, keep, func, "reverse_compute_at")
     return _move(func, name, loop, body, at_end=True), loops

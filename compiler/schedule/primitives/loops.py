@@ -27,6 +27,8 @@ from ..errors import ScheduleError
 from ..find import blocks_under, find_loop
 
 Factor = int | Knob | None
+#: Larger factors have no JSON form in a product, and no loop is as long.
+MAX_FACTOR = 2**31
 
 
 def rebind(block: Block, values: dict[Atom, Poly]) -> Block:
@@ -51,12 +53,14 @@ def split_extents(
     loop: Var, factors: Sequence[Factor], func: PrimFunc, at: For
 ) -> tuple[list[Poly], Poly | None]:
     """The extents of the new loops, and a polynomial that must be at most 0 when that depends on knobs."""
+    if isinstance(factors, str) or not isinstance(factors, Sequence):
+        raise ScheduleError("split", f"factors are a list such as [None, 4], got {factors!r}", func, at)
     if not factors:
         raise ScheduleError("split", "factors must name at least one new loop", func, at)
     for f in factors:
-        if not (f is None or isinstance(f, Knob) or (type(f) is int and f >= 1)):
+        if not (f is None or isinstance(f, Knob) or (type(f) is int and 1 <= f <= MAX_FACTOR)):
             raise ScheduleError(
-                "split", f"a factor is a positive integer, a knob or None, got {f!r}", func, at
+                "split", f"a factor is an integer from 1 to 2**31, a knob or None, got {f!r}", func, at
             )
     if sum(f is None for f in factors) > 1:
         raise ScheduleError("split", "at most one factor may be None", func, at)
@@ -155,6 +159,15 @@ def check_fuse(func: PrimFunc, loops: Sequence[Var]) -> list[For]:
         if len(outer.body) != 1 or type(outer.body[0]) is not For or outer.body[0].var is not inner.var:
             reason = f"loop {inner.var.name!r} is not directly and alone inside {outer.var.name!r}"
             raise ScheduleError("fuse", reason, func, inner)
+    for _, b in blocks_under(found[0]):
+        of_loops = set(loops)
+        if (
+            b.init is not None
+            and b.loop_vars(IterKind.REDUCE) & of_loops
+            and b.loop_vars(IterKind.SPATIAL) & of_loops
+        ):
+            reason = f"the loops mix spatial and reduction steps of {b.name!r}; decompose its init first"
+            raise ScheduleError("fuse", reason, func, found[0])
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Atom, Poly, Var, poly, substitute
+from ...arith import Atom, Poly, Var, is_injective, poly, substitute
 from ...ir import Block, For, IterKind, PrimFunc, Stmt, map_expr
 from ..errors import ScheduleError
 from ..find import find_block, find_loop
@@ -22,11 +22,12 @@ def check_decompose_reduction(func: PrimFunc, block: Block, path: tuple[For, ...
         )
     carried = block.loop_vars(IterKind.REDUCE)
     position = next(n for n, f in enumerate(path) if f.var is at.var)
-    used = carried | block.loop_vars(IterKind.SPATIAL)
-    for f in path[position:]:
-        if f.var not in used and f.var.extent.const != 1:
-            reason = f"loop {f.var.name!r} repeats the steps of {block.name!r}; they would be added up anew"
-            raise ScheduleError("decompose_reduction", reason, func, f)
+    inner = {f.var for f in path[position:]}
+    if not is_injective(block.binds, [it.extent for it in block.iters], inner):
+        reason = (
+            f"steps of {block.name!r} are repeated under loop {at.var.name!r}; they would be added up anew"
+        )
+        raise ScheduleError("decompose_reduction", reason, func, at)
     for f in path[:position]:
         if f.var in carried:
             loop = f"loop {f.var.name!r}, outside of {at.var.name!r},"

@@ -219,4 +219,4 @@ def test_an_init_is_not_decomposed_outside_of_a_loop_that_repeats_the_steps() ->
     sch.compute_at(block, j)
     with pytest.raises(ScheduleError) as caught:
         sch.decompose_reduction(block, i)
-    assert caught.value.reason == "loop 'j' repeats the steps of 'total'; they would be added up anew"
+    assert caught.value.reason == "steps of 'total' are repeated under loop 'i'; they would be added up anew"

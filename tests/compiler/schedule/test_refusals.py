@@ -74,12 +74,12 @@ def test_factors_must_cover_the_loop(chain: PrimFunc) -> None:
     )
 
 
-@pytest.mark.parametrize("factors", [[0, None], [2.5, None], ["4", None], [True, None]])
+@pytest.mark.parametrize("factors", [[0, None], [2.5, None], ["4", None], [True, None], [10**30, None]])
 def test_a_factor_is_a_positive_integer(chain: PrimFunc, factors: list[object]) -> None:
     sch = Schedule(chain)
     i, _ = sch.get_loops(sch.get_block("C"))
     assert reason_of(lambda: sch.split(i, factors=factors)) == (  # type: ignore[arg-type]
-        f"split: a factor is a positive integer, a knob or None, got {factors[0]!r}"
+        f"split: a factor is an integer from 1 to 2**31, a knob or None, got {factors[0]!r}"
     )
 
 
@@ -233,4 +233,51 @@ def test_iterations_that_write_the_same_elements_are_not_parallel(matmul: PrimFu
     sch.compute_at(sch.cache_read(c, 0, "global"), j)
     assert reason_of(lambda: sch.vectorize(j)) == (
         "vectorize: all lanes of loop 'j' would write one element of A_global"
+    )
+
+
+def test_a_strided_loop_takes_no_consumer_since_its_writes_have_gaps() -> None:
+    a = te.placeholder((16,), "float32", name="A")
+    b = te.compute((16,), lambda i: a[i] + 1, name="B")
+    c = te.compute((16,), lambda i: b[i] * 2, name="C")
+    sch = Schedule(te.create_prim_func([a, c], name="two"))
+    (i,) = sch.get_loops(sch.get_block("B"))
+    outer, inner = sch.split(i, factors=[None, 8])
+    sch.reorder(inner, outer)
+    assert reason_of(lambda: sch.reverse_compute_at(sch.get_block("C"), inner)) == (
+        "reverse_compute_at: what an iteration of loop 'i_1' writes of B is not a box without gaps"
+    )
+
+
+@pytest.mark.parametrize("kind", ["vectorize", "parallel"])
+def test_overlapped_tiles_do_not_run_side_by_side(matmul: PrimFunc, kind: str) -> None:
+    sch = Schedule(matmul)
+    _, j, _ = sch.get_loops(sch.get_block("C"))
+    outer, _ = sch.split(j, factors=[None, 4], overlap=1)
+    assert reason_of(lambda: getattr(sch, kind)(outer)) == f"{kind}: iterations of loop 'j_0' overlap in C"
+
+
+def test_spatial_and_reduction_loops_are_fused_after_the_init_is_decomposed(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    c = sch.get_block("C")
+    i, j, k = sch.get_loops(c)
+    assert reason_of(lambda: sch.fuse(j, k)) == (
+        "fuse: the loops mix spatial and reduction steps of 'C'; decompose its init first"
+    )
+    sch.decompose_reduction(c, i)
+    sch.fuse(j, k)
+
+
+def test_a_loop_of_another_schedule_is_not_taken(chain: PrimFunc) -> None:
+    one, other = Schedule(chain), Schedule(chain)
+    i, _ = one.get_loops(one.get_block("C"))
+    assert reason_of(lambda: other.unroll(i)) == "unroll: expected a loop of this schedule, got <loop i>"
+
+
+@pytest.mark.parametrize("factors", [4, "4", None])
+def test_factors_are_a_list(chain: PrimFunc, factors: object) -> None:
+    sch = Schedule(chain)
+    i, _ = sch.get_loops(sch.get_block("C"))
+    assert reason_of(lambda: sch.split(i, factors=factors)) == (  # type: ignore[arg-type]
+        f"split: factors are a list such as [None, 4], got {factors!r}"
     )
