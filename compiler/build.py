@@ -35,6 +35,8 @@ def build(
         return _compile(func, target, SourceInfo("scheduled", "built as it stands"))
     if not isinstance(func, PrimFunc):
         raise TypeError(f"build takes a PrimFunc or a Schedule, got {type(func).__name__}")
+    if schedules is not None and not hasattr(schedules, "best"):
+        raise TypeError(f"schedules is what tilewright.connect returns, got {type(schedules).__name__}")
     if schedules is None:
         return _default(func, target, "no schedules were given")
     workload, hardware = workload_key(func), detect().key
@@ -45,11 +47,12 @@ def build(
             raise
         return _default(func, target, f"unreachable: {e}")
     if known is None:
-        return _default(func, target, f"no record for workload {workload} on hardware {hardware}")
+        reason = f"no record for workload {workload}, target {target.key}, hardware {hardware}"
+        return _default(func, target, reason)
     try:
         schedule = Trace.from_json(json.loads(known.trace)).apply(func)
         return _compile(schedule, target, SourceInfo(known.kind, known.reason, known))
-    except (ScheduleError, TraceError, BuildError, json.JSONDecodeError) as e:
+    except (ScheduleError, TraceError, BuildError, json.JSONDecodeError, RecursionError) as e:
         reason = f"the best-known schedule no longer applies: {_first_line(e)}"
         if strict:
             raise BuildError(reason) from e

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ..arith import NotProvable
 from ..ir import PrimFunc
 from ..passes import lowering
 from ..target import Target
+from .errors import BuildError
 from .llvm.builder import MAX_INSTRUCTIONS
 from .llvm.emitter import emit
 from .lowered import Lowered
@@ -17,4 +19,9 @@ def lower(
 
     Raises BuildError, with the step's name and the loop or block, for what cannot be lowered.
     """
-    return emit(lowering(target).run(func), target, max_instructions=max_instructions, versioned=versioned)
+    try:
+        flat = lowering(target).run(func)
+        return emit(flat, target, max_instructions=max_instructions, versioned=versioned)
+    except NotProvable as e:
+        # An index that lowering had to take apart, of a schedule that no search makes.
+        raise BuildError(f"lower: {e}") from e

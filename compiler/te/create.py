@@ -27,6 +27,10 @@ def create_prim_func(params: Sequence[Tensor], name: str = "main") -> PrimFunc:
     span = user_span()
     check_name(name, "te.create_prim_func")
     what = f"te.create_prim_func {name!r}"
+    if isinstance(params, Tensor) or not isinstance(params, Sequence):
+        raise tensor_error(
+            f"{what}: the parameters are a list such as [A, B, C], got {type(params).__name__}"
+        )
     for p in params:
         if not isinstance(p, Tensor):
             raise tensor_error(f"{what}: the parameters must be tensors, got {type(p).__name__}")

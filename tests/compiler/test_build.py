@@ -108,7 +108,8 @@ def test_without_a_record_the_default_says_for_what(func: PrimFunc, strict: bool
     source = build(func, schedules=Store(), strict=strict).schedule_source
     assert (source.kind, source.reason) == (
         "default",
-        f"no record for workload {workload_key(func)} on hardware {detect().key}",
+        f"no record for workload {workload_key(func)}, target {Target.parse('llvm').key}, "
+        f"hardware {detect().key}",
     )
 
 
