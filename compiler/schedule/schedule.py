@@ -92,7 +92,6 @@ class Schedule:
         )
 
     # ---- looking at the program
-    # ---------------------------------------------------------------------------------------
     def get_block(self, block: str | int) -> BlockRV:
         """The block of that name, or the block at that position in program order (the form that traces
         hold)."""
@@ -131,7 +130,6 @@ class Schedule:
         return knob
 
     # ---- loops
-    # -------------------------------------------------------------------------------------------------------
     def split(self, loop: LoopRV, factors: Sequence[Factor], overlap: int = 0) -> list[LoopRV]:
         """See `primitives.split`: the new loops, outermost first. One factor may be None; a tail is masked,
         or overlapped."""
@@ -199,7 +197,6 @@ class Schedule:
         self._record("annotate", {"at": at.id, "key": key, "value": value})
 
     # ---- blocks
-    # ------------------------------------------------------------------------------------------------------
     def compute_at(self, block: BlockRV, loop: LoopRV) -> list[LoopRV]:
         """See `primitives.compute_at`: the block's new loops, one for each of its iteration variables."""
         return self._at("compute_at", block, loop, primitives.compute_at)
@@ -274,13 +271,15 @@ class Schedule:
         return self._block("decompose_reduction", {"block": block.id, "loop": loop.id}, name)
 
     # ---- recording
-    # ---------------------------------------------------------------------------------------------------
+    def _is_mine(self, handle: object) -> bool:
+        if isinstance(handle, LoopRV):
+            return self._given.get(handle.id) is handle.var
+        return isinstance(handle, BlockRV) and self._given.get(handle.id) == handle.name
+
     def _own(self, primitive: str, handle: object, kind: type) -> None:
-        """Refuses what is no handle of the right kind; a handle of another schedule is found out when its
-        loop is looked up."""
+        """Refuses what is no handle of the right kind that this schedule gave out."""
         for h in handle if isinstance(handle, tuple) else (handle,):
-            known = isinstance(h, kind) and self._given.get(h.id)
-            if not known or known != (h.var if isinstance(h, LoopRV) else h.name):
+            if not isinstance(h, kind) or not self._is_mine(h):
                 what = "loop" if kind is LoopRV else "block"
                 raise ScheduleError(
                     primitive, f"expected a {what} of this schedule, got {h!r}", span=user_span()
