@@ -11,6 +11,7 @@ from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
 from ...ir.func import fresh
 from ..errors import ScheduleError
 from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
+from ..overlap import check_overlaps
 from .loops import add_predicate
 
 
@@ -193,7 +194,9 @@ def compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, list[Var
         )
     dims = identity_dims(func, block, block.indices, "compute_at", block.buffer.name)
     body, loops = renest(block, dims, box, shared_outer_predicates(consumers, inner), func, "compute_at")
-    return _move(func, name, loop, body, at_end=False), loops
+    moved = _move(func, name, loop, body, at_end=False)
+    check_overlaps(moved, "compute_at")
+    return moved, loops
 
 
 def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...], at: For) -> list[Block]:

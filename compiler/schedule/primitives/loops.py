@@ -25,6 +25,7 @@ from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, rewrite
 from ...ir.func import fresh
 from ..errors import ScheduleError
 from ..find import blocks_under, find_loop
+from ..overlap import check_overlaps
 
 Factor = int | Knob | None
 #: Larger factors have no JSON form in a product, and no loop is as long.
@@ -144,7 +145,10 @@ def split(
             return body[0]
         return s
 
-    return func.rewrite(visit), new, short
+    split_ = func.rewrite(visit)
+    if overlap:
+        check_overlaps(split_, "split")
+    return split_, new, short
 
 
 def check_fuse(func: PrimFunc, loops: Sequence[Var]) -> list[For]:
@@ -197,7 +201,9 @@ def fuse(func: PrimFunc, loops: Sequence[Var]) -> tuple[PrimFunc, Var]:
     def visit(s: Stmt) -> Stmt:
         return For(fused, rewrite(found[-1].body, below)) if type(s) is For and s.var is loops[0] else s
 
-    return func.rewrite(visit), fused
+    merged = func.rewrite(visit)
+    check_overlaps(merged, "fuse")
+    return merged, fused
 
 
 def check_reorder(func: PrimFunc, loops: Sequence[Var]) -> list[For]:
@@ -244,4 +250,6 @@ def reorder(func: PrimFunc, loops: Sequence[Var]) -> PrimFunc:
     def visit(s: Stmt) -> Stmt:
         return body[0] if type(s) is For and s.var is chain[0].var else s
 
-    return func.rewrite(visit)
+    moved = func.rewrite(visit)
+    check_overlaps(moved, "reorder")
+    return moved

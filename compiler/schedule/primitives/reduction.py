@@ -8,6 +8,7 @@ from ...arith import Atom, Poly, Var, is_injective, poly, substitute
 from ...ir import Block, For, IterKind, PrimFunc, Stmt, map_expr
 from ..errors import ScheduleError
 from ..find import find_block, find_loop
+from ..overlap import check_overlaps
 
 
 def check_decompose_reduction(func: PrimFunc, block: Block, path: tuple[For, ...], at: For) -> None:
@@ -88,4 +89,6 @@ def decompose_reduction(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc,
             return (*body, s)
         return s
 
-    return func.rewrite(visit), init.name
+    decomposed = func.rewrite(visit)
+    check_overlaps(decomposed, "decompose_reduction")
+    return decomposed, init.name

@@ -281,3 +281,24 @@ def test_factors_are_a_list(chain: PrimFunc, factors: object) -> None:
     assert reason_of(lambda: sch.split(i, factors=factors)) == (  # type: ignore[arg-type]
         f"split: factors are a list such as [None, 4], got {factors!r}"
     )
+
+
+def test_a_reduction_is_not_moved_outside_of_an_overlapped_tile(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    i0, i1 = sch.split(i, factors=[None, 4], overlap=1)
+    assert reason_of(lambda: sch.reorder(k, i0, i1, j)) == (
+        "reorder: loop 'i_0' moves an overlapped tile of 'C' inside of loop 'k', which carries the reduction; "
+        "some steps would be added twice"
+    )
+
+
+def test_an_init_stays_inside_of_an_overlapped_tile(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    c = sch.get_block("C")
+    i, _, _ = sch.get_loops(c)
+    sch.decompose_reduction(c, i)
+    assert reason_of(lambda: sch.split(i, factors=[None, 4], overlap=1)) == (
+        "split: loop 'i_0' moves an overlapped tile of 'C', whose init 'C_init' stands outside; "
+        "some steps would be added twice"
+    )

@@ -1,0 +1,159 @@
+"""A random schedule is refused with a reason, or means what the program means: interpreted and as machine
+code."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright.compiler import interpret
+from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
+
+STEPS = tuple(
+    [
+        "split",
+        "split",
+        "overlap",
+        "reorder",
+        "reorder",
+        "fuse",
+        "vectorize",
+        "unroll",
+        "parallel",
+        "compute_at",
+        "reverse_compute_at",
+        "compute_inline",
+        "reverse_compute_inline",
+        "cache_read",
+        "cache_write",
+        "set_scope",
+        "decompose_reduction",
+    ]
+)
+SCOPES = ("global", "local", "register")
+
+
+class Walk:
+    """Draws steps and applies them; a refused one is counted and leaves the schedule alone."""
+
+    def __init__(self, func: PrimFunc, data: st.DataObject) -> None:
+        self.sch, self.data = Schedule(func), data
+        self.applied: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()
+
+    def number(self, low: int, high: int) -> int:
+        return self.data.draw(st.integers(low, high))
+
+    def block(self) -> BlockRV:
+        return self.sch.get_block(self.number(0, sum(1 for _ in self.sch.func.blocks()) - 1))
+
+    def loops(self) -> list[LoopRV]:
+        return self.sch.get_loops(self.block())
+
+    def loop(self) -> LoopRV:
+        loops = self.loops()
+        if not loops:
+            raise ScheduleError("test", "the block stands in no loop")
+        return loops[self.number(0, len(loops) - 1)]
+
+    def step(self) -> None:
+        name = self.data.draw(st.sampled_from(STEPS))
+        try:
+            getattr(self, name)()
+            self.applied[name] += 1
+        except ScheduleError as e:
+            assert e.reason
+            self.refused[name] += 1
+
+    def split(self) -> None:
+        factors: list[int | None] = [self.number(1, 9) for _ in range(self.number(1, 2))]
+        factors.insert(self.number(0, len(factors)), None)
+        self.sch.split(self.loop(), factors)
+
+    def overlap(self) -> None:
+        self.sch.split(self.loop(), [None, self.number(1, 9)], overlap=1)
+
+    def reorder(self) -> None:
+        self.sch.reorder(*self.data.draw(st.permutations(self.loops())))
+
+    def fuse(self) -> None:
+        loops = self.loops()
+        at = self.number(0, max(0, len(loops) - 2))
+        self.sch.fuse(*loops[at : at + 2])
+
+    def vectorize(self) -> None:
+        self.sch.vectorize(self.loop())
+
+    def unroll(self) -> None:
+        self.sch.unroll(self.loop())
+
+    def parallel(self) -> None:
+        self.sch.parallel(self.loop())
+
+    def compute_at(self) -> None:
+        self.sch.compute_at(self.block(), self.loop())
+
+    def reverse_compute_at(self) -> None:
+        self.sch.reverse_compute_at(self.block(), self.loop())
+
+    def compute_inline(self) -> None:
+        self.sch.compute_inline(self.block())
+
+    def reverse_compute_inline(self) -> None:
+        self.sch.reverse_compute_inline(self.block())
+
+    def cache_read(self) -> None:
+        self.sch.cache_read(self.block(), self.number(0, 1), SCOPES[self.number(0, 2)])
+
+    def cache_write(self) -> None:
+        self.sch.cache_write(self.block(), 0, SCOPES[self.number(0, 2)])
+
+    def set_scope(self) -> None:
+        self.sch.set_scope(self.block(), 0, SCOPES[self.number(0, 2)])
+
+    def decompose_reduction(self) -> None:
+        self.sch.decompose_reduction(self.block(), self.loop())
+
+
+def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
+    walk = Walk(program, data)
+    for _ in range(walk.number(1, 9)):
+        walk.step()
+    expected = interpret.expected(program, interpret.random_inputs(program, 1))
+    arrays = interpret.random_inputs(program, 1)
+    interpret.run(walk.sch.func, arrays)
+    result = interpret.check(expected, arrays)
+    assert result.ok, f"interpreted: {result.message}\n{walk.sch.trace.script()}"
+    again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
+    assert structural_equal(again.func, walk.sch.func)
+    try:
+        kernel = tw.build(walk.sch)
+    except tw.BuildError as e:
+        assert str(e)
+        return
+    arrays = interpret.random_inputs(program, 1)
+    kernel(*arrays)
+    result = interpret.check(expected, arrays)
+    assert result.ok, f"machine code: {result.message}\n{walk.sch.trace.script()}"
+
+
+CALM = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=CALM)
+@given(data=st.data())
+def test_a_random_schedule_keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
+    keeps_the_meaning(program, data)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=400, deadline=None, suppress_health_check=CALM)
+@given(data=st.data())
+def test_many_random_schedules_keep_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
+    keeps_the_meaning(program, data)
