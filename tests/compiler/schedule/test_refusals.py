@@ -288,8 +288,8 @@ def test_a_reduction_is_not_moved_outside_of_an_overlapped_tile(matmul: PrimFunc
     i, j, k = sch.get_loops(sch.get_block("C"))
     i0, i1 = sch.split(i, factors=[None, 4], overlap=1)
     assert reason_of(lambda: sch.reorder(k, i0, i1, j)) == (
-        "reorder: loop 'i_0' moves an overlapped tile of 'C' inside of loop 'k', which carries the reduction; "
-        "some steps would be added twice"
+        "reorder: loop 'i_0' moves an overlapped tile of 'C' inside of loop 'k', which carries the "
+        "reduction; some steps would be added twice"
     )
 
 
