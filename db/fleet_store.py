@@ -86,9 +86,9 @@ class LeaseStore(Protocol):
     def sweep(self, worker_silence: float = 60.0, local_silence: float = 600.0) -> list[LostLease]:
         """End expired leases and say what became of their trials.
 
-        A worker whose lease expired becomes `offline`, and one not heard of for `worker_silence`. Local jobs whose process has written
-        nothing for `local_silence` become `failed`, for nobody will end them. To be called every few
-        seconds.
+        A worker whose lease expired becomes `offline`, and so does one not heard of for `worker_silence`.
+        Local jobs whose process has written nothing for `local_silence` become `failed`, for nobody will
+        end them. To be called every few seconds.
         """
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:

@@ -79,8 +79,8 @@ class JobStore(Protocol):
     def begin_search(self, job_id: str) -> int:
         """Raise the job's epoch and return it: from now on writes with an older one raise StaleSearch.
 
-        A queued job becomes `running` and gets `started_at`; what was noted is over. JobOver where it has ended, Conflict where it
-        is paused.
+        A queued job becomes `running` and gets `started_at`; what was noted is over. JobOver where it has
+        ended, Conflict where it is paused.
         """
 
     def set_waiting(self, job_id: str, reason: str) -> Job:
@@ -187,7 +187,8 @@ class Store(CatalogStore, JobStore, TrialStore, ScheduleStore, FleetStore, Token
     def serving(self, who: str) -> AbstractContextManager[None]:
         """Be the only server of this database within the context, which ends with the process, too.
 
-        Conflict where another is, naming it by what it gave as `who`.
+        Conflict where another is, naming it by what it gave as `who`; StoreUnavailable where the database can
+        only be read.
         """
 
     def schema_version(self) -> str: ...

@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from ..db.errors import StoreError
 from ..db.store import Store
@@ -61,9 +62,11 @@ def create_app(
         stopping=stopping or threading.Event(),
         schema=store.schema_version(),
     )
+    routes: list[BaseRoute] = []
     for module in (jobs, trials, events, operators, schedules, workers, leases, tokens, health):
         app.include_router(module.router)
-    problems.install(app, ServiceError, StoreError, MessageError)
+        routes += module.router.routes
+    problems.install(app, routes, ServiceError, StoreError, MessageError)
     # The last one added is the outermost: a request is traced, then known, then read.
     app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
     app.add_middleware(Authentication, tokens=store, host=settings.host)

@@ -6,19 +6,22 @@ from ..db import Store, open_store
 from .client import Client
 
 
-def connect(url: str, token: str | None = None, *, insecure_http: bool = False) -> Client | Store:
+def connect(
+    url: str, token: str | None = None, *, insecure_http: bool = False, create: bool = True
+) -> Client | Store:
     """A source of schedules for `tilewright.build(…, schedules=…)` and a store for `tilewright.tune(…,
     store=…)`.
 
-    `sqlite:///relative.db` and `sqlite:////absolute.db` open (and create) a database, which needs the extra
-    `tilewright[store]`; `http://host:port` is a tilewright server. A server is asked when a schedule is
-    wanted, not here. Raises ModuleNotFoundError naming the extra, and ValueError for another kind of URL.
+    `sqlite:///relative.db` and `sqlite:////absolute.db` open (and, with `create`, make) a database, which
+    needs the extra `tilewright[store]`; `http://host:port` is a tilewright server. A server is asked when a
+    schedule is wanted, not here. Raises ModuleNotFoundError naming the extra, and ValueError for another kind
+    of URL.
     """
     scheme = url.partition(":")[0]
     if scheme in ("http", "https"):
         return Client(url, token, insecure_http=insecure_http)
     if scheme == "sqlite":
-        return open_store(url)
+        return open_store(url, create=create)
     raise ValueError(
         f"{url!r} is neither a database nor a server; expected sqlite:///tilewright.db or http://host:port"
     )

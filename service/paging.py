@@ -5,11 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from typing import Annotated
 
 from fastapi import Query
 
 from .errors import InvalidRequest
+
+# What lists go on after: ids and numbers.
+_IS_PLACE = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 PageSize = Annotated[int, Query(ge=1, le=500, description="entries of one page")]
 PageToken = Annotated[str | None, Query(max_length=1000, description="next_page_token of the page before")]
@@ -31,7 +35,7 @@ def decode(listing: str, token: str | None) -> str | None:
     except (binascii.Error, ValueError):
         said = None
     match said:
-        case [str(found), str(after)] if found == listing:
+        case [str(found), str(after)] if found == listing and _IS_PLACE.fullmatch(after):
             return after
         case _:
             raise InvalidRequest.parameter(

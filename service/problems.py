@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match, Route
 from starlette.types import Scope
 
 from .errors import (
@@ -43,15 +44,16 @@ def respond(error: Exception, scope: Scope) -> Response:
     return JSONResponse(made.body, made.status, made.headers, MEDIA_TYPE)
 
 
-def install(app: FastAPI, *kinds: type[Exception]) -> None:
-    """Make `app` answer `kinds`, its own refusals and everything unforeseen with problem documents."""
+def install(app: FastAPI, routes: Sequence[BaseRoute], *kinds: type[Exception]) -> None:
+    """Make `app`, which has these routes, answer `kinds`, its own refusals and everything unforeseen with
+    problem documents."""
 
     async def domain(request: Request, error: Exception) -> Response:
         return respond(error, request.scope)
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return respond(_of_framework(request, error), request.scope)
+        return respond(_of_framework(routes, request, error), request.scope)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -71,17 +73,26 @@ def install(app: FastAPI, *kinds: type[Exception]) -> None:
     app.add_exception_handler(Exception, unforeseen)
 
 
-def _of_framework(request: Request, error: HTTPException) -> ServiceError:
+def _of_framework(routes: Sequence[BaseRoute], request: Request, error: HTTPException) -> ServiceError:
     """A refusal of the router (404, 405) or of the framework's own reading of a request."""
     headers = dict(error.headers or {})
     if error.status_code == 404:
         return RouteNotFound(f"there is no route {request.url.path}; the routes are listed in /openapi.json")
     if error.status_code == 405:
-        allowed = headers.get("Allow", "")
+        allowed = headers["Allow"] = _methods(routes, request, headers.get("Allow", ""))
         return MethodNotAllowed(
             f"{request.url.path} does not take {request.method}, only {allowed}", headers=headers
         )
     return InvalidRequest(str(error.detail), headers=headers)
+
+
+def _methods(routes: Sequence[BaseRoute], request: Request, said: str) -> str:
+    """All methods of the request's path: the framework has `said` those of one of its routes."""
+    methods = {method.strip() for method in said.split(",") if method}
+    for route in routes:
+        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+            methods |= set(route.methods or ())
+    return ", ".join(sorted(methods))
 
 
 def _of_validation(request: Request, error: RequestValidationError) -> InvalidRequest:

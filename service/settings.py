@@ -40,7 +40,7 @@ class Settings(BaseSettings):
     url: str = Field(f"http://127.0.0.1:{DEFAULT_PORT}", description="server that client commands talk to")
     token: SecretStr | None = Field(None, description="bearer token of client and worker commands")
     insecure_http: bool = Field(False, description="send the token over http to a host that is not loopback")
-    timeout: float = Field(10.0, gt=0, le=600, description="seconds a client waits for one answer")
+    timeout: float = Field(10.0, gt=0, le=600, description="seconds a client waits for one whole answer")
 
     max_body_bytes: int = Field(4 << 20, ge=1024, description="largest request body")
     max_json_depth: int = Field(256, ge=8, le=500, description="deepest nesting of a request's JSON")

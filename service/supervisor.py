@@ -16,6 +16,7 @@ from ..db.records import Job
 from ..db.store import Store
 from ..db.words import FINAL_JOB_STATES
 from .hardware_choice import attached, waits_for
+from .overtime import is_late
 from .search_process import Command, SearchProcess
 from .submission import facts_of
 from .workloads import SpecError, WorkloadParser
@@ -27,10 +28,11 @@ _SWEEP_EVERY = 2.0
 
 @dataclass(slots=True)
 class _Search:
-    """The child of a job; `deaths` counts how often it died since the job had `done` results; `again_at` is
-    when it may start again."""
+    """The child of a job, `begun` at this time; `deaths` counts how often it died since the job had `done`
+    results; `again_at` is when it may start again."""
 
     process: SearchProcess | None = None
+    begun: float = 0.0
     deaths: int = 0
     done: int = 0
     again_at: float = 0.0
@@ -38,7 +40,8 @@ class _Search:
 
 
 class Supervisor:
-    """A Dispatcher. A child may take `patience` seconds to notice that its job has ended.
+    """A Dispatcher. A child may take `patience` seconds to notice that its job has ended, and `slack` seconds
+    to end its search once the time of its budget is up.
 
     `start` begins a thread that looks at the store every `interval` seconds; `stop` ends it
     and the children, whose jobs go on from their stored trials at the next start. All its state is in the
@@ -54,6 +57,7 @@ class Supervisor:
         restarts: int = 3,
         interval: float = 0.25,
         patience: float = 3.0,
+        slack: float = 30.0,
         on_crash: Callable[[], None] | None = None,
     ) -> None:
         self._store = store
@@ -63,8 +67,10 @@ class Supervisor:
         self._restarts = restarts
         self._interval = interval
         self._patience = patience
+        self._slack = slack
         self._on_crash = on_crash
         self.crashed = False
+        self._trouble = ""
         self._searches: dict[str, _Search] = {}
         self._swept_at = float("-inf")
         self._awake = threading.Event()
@@ -92,10 +98,14 @@ class Supervisor:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
+                trouble = ""
                 try:
                     self._round()
                 except StoreUnavailable as error:
-                    log.warning("the database does not answer: %s", error)
+                    trouble = str(error)
+                if trouble != self._trouble:  # said once, not four times a second
+                    log.warning("the database: %s", trouble or "answers again")
+                self._trouble = trouble
                 self._awake.wait(self._interval)
                 self._awake.clear()
         finally:
@@ -130,7 +140,8 @@ class Supervisor:
             return
         reason = waits_for(job.hardware, workers)
         if reason is not None:
-            self._store.set_waiting(job.id, reason)
+            if (job.state, job.reason) != ("waiting", reason):
+                self._store.set_waiting(job.id, reason)
             return
         if job.hardware is None:
             (only,) = attached(workers)
@@ -138,16 +149,21 @@ class Supervisor:
         if job.state == "waiting":
             # Before its search begins, which may be later: it no longer waits for a worker, and its time to
             # wait for one is not running out.
-            self._store.set_running(job.id)
+            job = self._store.set_running(job.id)
         search = self._searches.setdefault(job.id, _Search())
         if search.process is None:
             self._begin(job, search)
         elif search.process.ended() is not None:
             self._bury(job, search)
+        elif is_late(job, time.monotonic() - search.begun, self._slack, self._store):
+            self._end_late(job, search)
 
     def _begin(self, job: Job, search: _Search) -> None:
         running = sum(1 for s in self._searches.values() if s.process is not None)
-        if running >= self._max_searches or time.monotonic() < search.again_at:
+        if running >= self._max_searches:
+            self._note(job, f"waits for one of the {self._max_searches} searches that run at a time to end")
+            return
+        if time.monotonic() < search.again_at:
             return
         if (misfit := self._misfit(job)) is not None:
             self._fail(job, misfit)
@@ -158,6 +174,7 @@ class Supervisor:
         except OSError as error:
             self._fail(job, f"its search cannot be started: {error}")
             return
+        search.begun = time.monotonic()
         log.info("job %s: search %d runs as process %d", job.id, epoch, search.process.pid)
 
     def _misfit(self, job: Job) -> str | None:
@@ -196,6 +213,22 @@ class Supervisor:
             self._fail(job, f"its search ended {how}, {search.deaths} times: {last_words}")
         else:
             search.again_at = time.monotonic() + 0.2 * 2**search.deaths
+
+    def _end_late(self, job: Job, search: _Search) -> None:
+        assert search.process is not None
+        search.process.close()
+        search.process = None
+        found = bool(self._store.top_trials(job.id, 1))
+        reason = (
+            f"the {job.seconds:g} s of the budget are used up; its search did not end within {self._slack:g} "
+            f"s more and was stopped; {'what it found is kept' if found else 'nothing was found'}"
+        )
+        self._store.finish_job(job.id, None, "completed" if found else "failed", reason)
+        log.warning("job %s: %s", job.id, reason)
+
+    def _note(self, job: Job, reason: str) -> None:
+        if job.reason != reason:
+            self._store.note(job.id, reason)
 
     def _fail(self, job: Job, reason: str) -> None:
         self._store.finish_job(job.id, None, "failed", reason)

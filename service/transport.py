@@ -12,11 +12,15 @@ from urllib.parse import urlsplit
 import httpx
 
 from ..measure.messages import NotATilewright, SourceUnreachable
+from .bounded_http import BoundedHttp, TimeUp, TooLong
 from .settings import is_loopback
 
 _ATTEMPTS = 4
 _FIRST_PAUSE = 0.1
 HANDSHAKE_SECONDS = 4.0
+_HANDSHAKE_BYTES = 64 << 10
+# A page of 500 trials with the largest traces that a search makes is a tenth of this.
+_MOST_BYTES = 64 << 20
 
 
 class ApiError(Exception):
@@ -65,7 +69,7 @@ class Transport:
         self.timeout = timeout
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         # A proxy of the environment is for other machines: this one is reached directly.
-        self._http = httpx.Client(transport=handler, timeout=timeout, trust_env=not loopback)
+        self._http = BoundedHttp(handler, trust_env=not loopback)
         self._known = False
         self._lock = threading.Lock()
 
@@ -90,23 +94,33 @@ class Transport:
         timeout: float | None = None,
         retry: bool = True,
     ) -> httpx.Response:
-        """The answer, a 2xx or 304. Retries when the request cannot have had an effect, or may have it twice
-        (`idempotent`, by default whether it is a GET)."""
+        """The answer, a 2xx or 304, within `timeout` seconds for all tries together.
+
+        Retries when the request cannot have had an effect, or may have it twice (`idempotent`, by default
+        whether it is a GET)."""
         limit = self.timeout if timeout is None else timeout
         self.handshake(min(limit, HANDSHAKE_SECONDS))
         again = method == "GET" if idempotent is None else idempotent
+        ends = time.monotonic() + limit
         pause = _FIRST_PAUSE
         for attempt in range(1, _ATTEMPTS + 1):
-            last = attempt == _ATTEMPTS or not retry
+            last = attempt == _ATTEMPTS or not retry or time.monotonic() + pause >= ends
             try:
                 response = self._http.request(
                     method,
                     self.url + path,
+                    seconds=max(0.001, ends - time.monotonic()),
+                    most_bytes=_MOST_BYTES,
                     json=json,
                     params=_given(params),
                     headers={**self._headers, **(headers or {})},
-                    timeout=limit,
                 )
+            except TimeUp as error:
+                raise SourceUnreachable(
+                    f"{self.url} gave no whole answer to {method} {path} within {limit:g} s"
+                ) from error
+            except TooLong as error:
+                raise NotATilewright(f"{error} to {method} {path}", self.url) from error
             except httpx.ConnectError as error:
                 if last:
                     raise self._unreachable(error) from error
@@ -126,7 +140,6 @@ class Transport:
         """A context manager of the streamed answer of a GET."""
         self.handshake(min(self.timeout, HANDSHAKE_SECONDS))
         return self._http.stream(
-            "GET",
             self.url + path,
             params=_given(params),
             headers={**self._headers, **headers},
@@ -139,12 +152,16 @@ class Transport:
             if self._known:
                 return
             try:
-                response = self._http.get(f"{self.url}/version", timeout=timeout)
+                response = self._http.request(
+                    "GET", f"{self.url}/version", seconds=timeout, most_bytes=_HANDSHAKE_BYTES
+                )
+            except TooLong as error:
+                raise NotATilewright(f"{error} at /version", self.url) from error
             except httpx.ConnectError as error:
                 raise self._unreachable(error) from error
-            except httpx.TimeoutException as error:
+            except (TimeUp, httpx.TimeoutException) as error:
                 raise SourceUnreachable(
-                    f"{self.url} gave no answer to an HTTP request within {timeout:g} s; "
+                    f"{self.url} gave no whole answer to GET /version within {timeout:g} s; "
                     "is it the address of a tilewright server?"
                 ) from error
             except httpx.HTTPError as error:

@@ -29,10 +29,16 @@ class CompilerParser:
         )
 
     def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
+        hardware = None if facts is None else Hardware.of(facts)
         try:
-            target = Target.parse(spec, None if facts is None else Hardware.of(facts))
+            target = Target.parse(spec, hardware)
         except TargetError as error:
             raise SpecError(str(error)) from error
+        if hardware is not None and (lacks := lacking(target, hardware)):
+            raise SpecError(
+                f"code for {target.mcpu} cannot run on hardware {hardware.key[:12]} "
+                f"({hardware.facts.get('model_name') or 'unnamed'}), which lacks {', '.join(lacks)}"
+            )
         return TargetSpec(target.key, rfc8785.dumps(target.to_json()).decode())
 
     def hardware_key(self, facts: Mapping[str, Any]) -> str:
@@ -70,3 +76,17 @@ class CompilerParser:
             "or a program as canonical IR JSON, which has a key 'tilewright'; got an object with "
             f"{'the keys ' + ', '.join(sorted(spec)[:8]) if spec else 'no keys'}"
         )
+
+
+def lacking(target: Target, hardware: Hardware) -> list[str]:
+    """What a machine lacks to run code for the target: the architecture, or features; nothing where it does
+    not say."""
+    architecture = hardware.facts.get("architecture")
+    if architecture is not None and architecture != target.architecture:
+        return [target.architecture]
+    if hardware.facts.get("features") is None:
+        return []
+    try:
+        return sorted(set(target.features) - hardware.cpu.features)
+    except TargetError:
+        return []

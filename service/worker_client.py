@@ -72,6 +72,11 @@ class WorkerClient:
     def release(self, lease: str) -> None:
         self._call(lease, "release", {})
 
+    def leave(self) -> None:
+        """Say that this worker ends, so that it is offline at once. No effect before `register`."""
+        if self._identity:
+            self._post(f"/v1/workers/{self._identity['worker']}:leave", self._identity)
+
     def _call(self, lease: str, verb: str, said: dict[str, Any]) -> Any:
         return self._post(f"/v1/leases/{lease}:{verb}", {**self._identity, **said})
 

@@ -48,7 +48,8 @@ class WorkloadParser(Protocol):
 
     def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
         """The target of a name or an object. What it leaves to the host is taken from the hardware that
-        `facts` describe, without them from this machine. Raises SpecError."""
+        `facts` describe, without them from this machine. Raises SpecError, also where that hardware
+        cannot run the target's code."""
 
     def hardware_key(self, facts: Mapping[str, Any]) -> str:
         """The hardware key that these facts amount to. Raises SpecError."""

@@ -5,6 +5,7 @@ is never blocked by it (WAL). Acknowledged means on disk (synchronous=FULL).
 """
 
 import contextlib
+import os
 import random
 import sqlite3
 import threading
@@ -15,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.pool import QueuePool
 
 from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
 from .file_identity import FileIdentity
@@ -30,21 +32,25 @@ _UNUSABLE = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
 class Database:
     """Connections to one database file. Safe to use from several threads, not across a fork.
 
-    Once its `identity` is pinned, every transaction makes sure that it is still that file.
+    Once its `identity` is pinned, every transaction makes sure that it is still that file. A file that this
+    process may not write, or not write beside, is `read_only`.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.identity = FileIdentity(path)
-        self._writer = _engine(path, "BEGIN IMMEDIATE")
-        self._reader = _engine(path, "BEGIN", "PRAGMA query_only = ON")
+        self.read_only = path.exists() and not _is_writable(path)
+        address = _read_only_address(path) if self.read_only else str(path.absolute())
+        self._writer = _engine(address, "BEGIN IMMEDIATE")
+        self._reader = _engine(address, "BEGIN", "PRAGMA query_only = ON")
         # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
         self._turn = threading.Lock()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that holds the write lock from its beginning; committed unless one raises."""
-        self.identity.check()
+        self.refuse_read_only()
+        self.identity.check_content()
         with self._turn, self._explained(), self._writer.connect() as conn:
             _patiently(conn.begin)
             yield conn
@@ -59,13 +65,22 @@ class Database:
             yield conn
 
     def use_wal(self) -> None:
-        """Switch the file to write-ahead logging, which is kept in it; no effect where it is on."""
-        with self._turn, self._explained(), contextlib.closing(_connect(self.path)) as conn:
+        """Switch the file to write-ahead logging, which is kept in it; no effect where it is on, nor on a
+        read-only file."""
+        if self.read_only:
+            return
+        with self._turn, self._explained(), contextlib.closing(_connect(str(self.path))) as conn:
             mode = _patiently(lambda: conn.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         if mode != "wal":
             raise StoreUnavailable(
                 f"{self.path}: SQLite cannot keep a write-ahead log here (journal mode {mode}); "
                 "put the database on a local disk"
+            )
+
+    def refuse_read_only(self) -> None:
+        if self.read_only:
+            raise StoreUnavailable(
+                f"{self.path}: cannot be written, or no file beside it: it is read-only here"
             )
 
     def close(self) -> None:
@@ -115,10 +130,23 @@ def path_of(url: str) -> Path:
     return Path(parsed.database)
 
 
-def _engine(path: Path, begin: str, *pragmas: str) -> Engine:
+def _is_writable(path: Path) -> bool:
+    """Whether SQLite can write the file, and its log beside it."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _read_only_address(path: Path) -> str:
+    """Without a log nobody writes the file here, and SQLite needs no file beside it to read it."""
+    log = path.with_name(path.name + "-wal")
+    alone = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    return f"{path.absolute().as_uri()}?mode=ro{alone}"
+
+
+def _engine(address: str, begin: str, *pragmas: str) -> Engine:
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        creator=lambda: _connect(path, *pragmas),
+        "sqlite://",
+        creator=lambda: _connect(address, *pragmas),
+        poolclass=QueuePool,
         pool_size=8,
         max_overflow=64,
     )
@@ -130,10 +158,14 @@ def _engine(path: Path, begin: str, *pragmas: str) -> Engine:
     return engine
 
 
-def _connect(path: Path, *pragmas: str) -> sqlite3.Connection:
+def _connect(address: str, *pragmas: str) -> sqlite3.Connection:
     # isolation_level None: the driver begins nothing by itself; the events of the engine do.
     conn = sqlite3.connect(
-        path, timeout=_BUSY_TIMEOUT_MS / 1000, isolation_level=None, check_same_thread=False
+        address,
+        timeout=_BUSY_TIMEOUT_MS / 1000,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=address.startswith("file:"),
     )
     try:
         for pragma in ("PRAGMA foreign_keys = ON", f"PRAGMA synchronous = {_SYNCHRONOUS}", *pragmas):

@@ -42,6 +42,8 @@ class FileIdentity:
 
     def check_content(self) -> None:
         """`check`, and that the file still begins as a database does, whatever the write-ahead log holds."""
+        if self._pinned is None:
+            return
         self.check()
         # By SQLite itself: to open and close the file beside it would drop the locks of this process.
         address = f"{self._path.absolute().as_uri()}?mode=ro&immutable=1"

@@ -17,6 +17,7 @@ class ServingPart(Part):
     @contextlib.contextmanager
     def serving(self, who: str) -> Iterator[None]:
         check_text("who", who)
+        self._database.refuse_read_only()
         path = self._database.path
         # By its real name, so that two links to one database are one database.
         lock = Path(f"{os.path.realpath(path)}.server")

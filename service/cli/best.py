@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ...db.errors import StoreUnavailable
 from ..connect import connect
 from .exits import CommandError, Exit
 from .options import AsJson, Db, InsecureHttp, TokenFile, Url, settings_of
@@ -44,7 +45,10 @@ def best(
     where = settings.db if db is not None else settings.url
     token = None if settings.token is None else settings.token.get_secret_value()
     try:
-        source = connect(where, token, insecure_http=settings.insecure_http)
+        # To look something up makes no database.
+        source = connect(where, token, insecure_http=settings.insecure_http, create=False)
+    except StoreUnavailable as error:
+        raise CommandError(f"no schedule is known for {func.name}: {error}") from error
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
     except ValueError as error:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +15,7 @@ from ...db.words import SCOPES
 from ..durations import seconds_of
 from .exits import CommandError, Exit
 from .options import AsJson, Db, settings_of
-from .output import say, show, table
+from .output import say, show, show_json, table
 
 app = typer.Typer(name="token", help="Bearer tokens of a database.", no_args_is_help=True)
 
@@ -26,6 +30,10 @@ def create(
     expires: Annotated[
         str | None, typer.Option(help="Life time such as 24h or 7d; without it the token does not expire.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the value into this new file, readable by its owner alone, and print none."),
+    ] = None,
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,12 +42,17 @@ def create(
     if unknown := [s for s in scope if s not in SCOPES]:
         raise CommandError(f"unknown scope {unknown[0]!r}; scopes are {', '.join(SCOPES)}", Exit.USAGE)
     life = None if expires is None else _life(expires)
-    with _store(db) as store:
+    with _store(db) as store, _written(out) as write:
         token, value = store.create_token(name, scopes, pool, life)
+        write(value)
     if not as_json:
         until = "does not expire" if expires is None else f"expires in {expires}"
-        say(f"token {token.id} of {name!r}, {', '.join(scopes)}, {until}; this is the only time it is shown")
-    show({"token": _plain(token), "value": value}, as_json, lambda: value)
+        where = "this is the only time it is shown" if out is None else f"its value is in {out}"
+        say(f"token {token.id} of {name!r}, {', '.join(scopes)}, {until}; {where}")
+    if out is None:
+        show({"token": _plain(token), "value": value}, as_json, lambda: value)
+    elif as_json:
+        show_json({"token": _plain(token), "file": str(out)})
 
 
 @app.command("list")
@@ -68,6 +81,24 @@ def revoke(
     with _store(db) as store:
         revoked = store.revoke_token(token)
     show(_plain(revoked), as_json, lambda: f"{revoked.id} is revoked")
+
+
+@contextlib.contextmanager
+def _written(out: Path | None) -> Iterator[Callable[[str], None]]:
+    """Takes the value for the file, which is there before the token is made and gone if that fails."""
+    if out is None:
+        yield lambda value: None
+        return
+    try:
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise CommandError(f"--out {out} cannot be made: {error.strerror}", Exit.USAGE) from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        try:
+            yield lambda value: print(value, file=file)
+        except BaseException:
+            out.unlink()
+            raise
 
 
 def _store(db: str | None) -> Any:

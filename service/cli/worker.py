@@ -49,6 +49,13 @@ def run(
     from ...measure.worker import run as work
 
     settings = settings_of(url=url, token_file=token_file, insecure_http=insecure_http)
+    if settings.token is None or not settings.token.get_secret_value().strip():
+        raise CommandError(
+            "a worker needs a token: make one with `tilewright token create --scope worker` where the "
+            "server's database is, and name its file with --token-file or TILEWRIGHT_TOKEN_FILE"
+            + ("; the one that is set is empty" if settings.token is not None else ""),
+            Exit.UNAUTHORIZED,
+        )
     with open_client(settings) as client:
         try:
             client.transport.handshake()

@@ -86,7 +86,8 @@ def _call(workload: str) -> PrimFunc:
     spec.loader.exec_module(module)
     make = getattr(module, function, None)
     if not callable(make):
-        known = sorted(k for k, v in vars(module).items() if callable(v) and not k.startswith("_"))
+        own = {k: v for k, v in vars(module).items() if getattr(v, "__module__", None) == name}
+        known = sorted(k for k, v in own.items() if callable(v) and not k.startswith("_"))
         raise CommandError(
             f"workload {workload!r}: {path} has no function {function!r}; "
             f"it has {', '.join(known) or 'none'}",

@@ -28,7 +28,9 @@ def _known_job(job_id: str, context: Ctx) -> Job:
 
 def _after(
     last_event_id: Annotated[str | None, Header(description="the id of the last event that was seen")] = None,
-    after: Annotated[int, Query(ge=0, description="the same, for clients that cannot set the header")] = 0,
+    after: Annotated[
+        int, Query(ge=0, le=2**53 - 1, description="the same, for clients that cannot set the header")
+    ] = 0,
 ) -> int:
     if last_event_id is None:
         return after

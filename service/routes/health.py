@@ -14,12 +14,14 @@ from ..views import HealthView, VersionView
 router = APIRouter(tags=["health"])
 
 
+@router.head("/livez", include_in_schema=False)
 @router.get("/livez")
 async def live() -> HealthView:
     """The process answers. It asks nothing else."""
     return HealthView(status="ok")
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 def ready(context: Ctx) -> HealthView:
     """The database is reachable, at this server's schema, and searches are being run."""
@@ -33,6 +35,7 @@ def ready(context: Ctx) -> HealthView:
     return HealthView(status="ok")
 
 
+@router.head("/version", include_in_schema=False)
 @router.get("/version")
 def read_version(context: Ctx) -> VersionView:
     """What answers here, by which a client knows that it talks to tilewright."""

@@ -25,7 +25,7 @@ def list_trials(
     """Candidates of a job and what came of them, by number."""
     listing = f"trials:{job_id}"
     after = paging.decode(listing, page_token)
-    if after is not None and not after.isdecimal():
+    if after is not None and not (after.isdecimal() and len(after) < 16):
         raise InvalidRequest.parameter("page_token", "page_token is not one of this list")
     context.store.job(job_id)
     # One more than asked for tells whether there is a next page.

@@ -1,4 +1,4 @@
-"""Measurement workers: attach, list."""
+"""Measurement workers: attach, list, leave."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
+from starlette.responses import Response
 
 from ...db.fleet_records import NewWorker
 from ...measure.messages import Registration, WorkerHello
 from ..auth import CanReadWorkers, IsWorker
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
-from ..lease_calls import check_protocol
+from ..lease_calls import Caller, check_protocol
 from ..views import WorkersView, WorkerView
 from ..workloads import SpecError
 
@@ -49,6 +50,19 @@ def attach_worker(
         wait_seconds=settings.lease_wait,
     )
     return registration.to_json()
+
+
+@router.post("/{worker_id}:leave", status_code=204)
+def detach_worker(
+    worker_id: str, body: Annotated[dict[str, Any], Body()], context: Ctx, _: IsWorker
+) -> Response:
+    """Say that this session of the worker ends: it is offline at once, and what it holds is given back."""
+    caller = Caller.of(body)
+    if caller.worker != worker_id:
+        raise InvalidRequest.at("/worker", f"must be the worker of the path, {worker_id}")
+    context.store.leave(worker_id, caller.session)
+    context.dispatcher.wake()
+    return Response(status_code=204)
 
 
 @router.get("")

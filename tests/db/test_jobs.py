@@ -228,3 +228,32 @@ def test_events_are_read_on_from_a_number(scene):
 def test_an_event_with_nan_is_refused(scene):
     with pytest.raises(InvalidValue, match="data: is not JSON: NaN is not a JSON number"):
         scene.store.add_event(scene.job().id, "best", '{"seconds": NaN}')
+
+
+def test_a_queued_job_can_say_why_it_does_not_get_on_until_its_search_begins(scene):
+    job = scene.job()
+    noted = scene.store.note(job.id, "others are first")
+    scene.store.begin_search(job.id)
+    begun = scene.store.job(job.id)
+    assert [(noted.state, noted.reason), (begun.state, begun.reason)] == [
+        ("queued", "others are first"),
+        ("running", ""),
+    ]
+
+
+def test_a_note_changes_no_job_that_waits_or_has_ended(scene):
+    waiting, ended = scene.job(), scene.job()
+    scene.store.set_waiting(waiting.id, "no worker")
+    scene.store.cancel_job(ended.id)
+    reasons = [scene.store.note(job.id, "others are first").reason for job in (waiting, ended)]
+    assert reasons == ["no worker", "cancelled"]
+
+
+def test_the_same_note_again_is_no_event(scene):
+    job = scene.job()
+    for _ in range(2):
+        scene.store.note(job.id, "others are first")
+    assert [event.data for event in scene.store.events(job.id)] == [
+        '{"state": "queued", "reason": ""}',
+        '{"state": "queued", "reason": "others are first"}',
+    ]

@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.db import Conflict, InvalidValue, NotFound
+from tilewright.db import Conflict, InvalidValue, NotFound, Superseded
 from tilewright.db.fleet_records import Worker
+from tilewright.db.sql import silence
 
 
 def test_a_worker_is_online_from_its_registration(scene):
@@ -89,3 +90,64 @@ def test_a_state_that_follows_from_work_cannot_be_set(scene):
 def test_an_unknown_worker_is_named(store):
     with pytest.raises(NotFound, match="there is no worker 'worker_0'"):
         store.set_worker_state("worker_0", "paused", "")
+
+
+def test_a_worker_that_leaves_is_offline_at_once_and_gives_back_what_it_holds(scene):
+    worker = scene.worker()
+    scene.searched(2)
+    scene.claim(worker)
+    left = scene.store.leave(worker.id, worker.session)
+    other = scene.worker("other")
+    assert (left.state, left.lease, len(scene.claim(other).items)) == ("offline", None, 2)
+
+
+def test_leaving_may_be_repeated(scene):
+    worker = scene.worker()
+    assert scene.store.leave(worker.id, "s1") == scene.store.leave(worker.id, "s1")
+
+
+def test_a_call_that_comes_after_leaving_does_not_bring_the_worker_back(scene):
+    worker = scene.worker()
+    scene.store.leave(worker.id, "s1")
+    with pytest.raises(Superseded):
+        scene.claims_nothing(worker)
+    assert scene.store.worker(worker.id).state == "offline"
+
+
+def test_a_worker_that_left_can_attach_again(scene):
+    worker = scene.worker()
+    scene.store.leave(worker.id, "s1")
+    again = scene.worker()
+    assert (again.id, again.state, again.session) == (worker.id, "online", "s1")
+
+
+def test_an_older_session_cannot_make_its_worker_leave(scene):
+    worker = scene.worker()
+    scene.worker(session="s2")
+    with pytest.raises(Superseded):
+        scene.store.leave(worker.id, "s1")
+    assert scene.store.worker(worker.id).state == "online"
+
+
+def test_a_paused_worker_that_leaves_stays_paused(scene):
+    worker = scene.worker()
+    scene.store.set_worker_state(worker.id, "paused", "a fan is broken")
+    left = scene.store.leave(worker.id, "s1")
+    assert (left.state, left.reason) == ("paused", "a fan is broken")
+
+
+def test_a_worker_whose_lease_expired_is_offline_without_waiting_for_its_silence(scene, monkeypatch):
+    monkeypatch.setattr(silence, "TOUCH_SECONDS", 0.01)
+    worker = scene.worker()
+    scene.searched(1)
+    scene.lose(worker)
+    scene.store.sweep(worker_silence=60.0)
+    assert scene.store.worker(worker.id).state == "offline"
+
+
+def test_a_worker_that_was_heard_of_after_its_lease_expired_is_online(scene):
+    worker = scene.worker()
+    scene.searched(1)
+    scene.lose(worker)
+    scene.store.sweep(worker_silence=60.0)
+    assert scene.store.worker(worker.id).state == "online"

@@ -19,8 +19,10 @@ import pytest
 from service_harness import ENVIRONMENT
 
 from tilewright.compiler.target import detect
+from tilewright.db import open_store
 
 MAIN = "from tilewright.service.cli import main; main()"
+TOKEN = {"TILEWRIGHT_TOKEN": "a-token"}
 LAYER = '{"op": "dense", "m": 16, "n": 32, "k": 48}'
 SCRIPT = """
 from tilewright import te
@@ -35,7 +37,9 @@ def wrong():
 """
 
 
-def _tilewright(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _tilewright(
+    *arguments: str, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", MAIN, *arguments],
         capture_output=True,
@@ -43,7 +47,7 @@ def _tilewright(*arguments: str, folder: Path | None = None) -> subprocess.Compl
         timeout=90,
         stdin=subprocess.DEVNULL,
         cwd=folder,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **environment},
     )
 
 
@@ -77,14 +81,14 @@ def _closed() -> str:
 
 def test_a_worker_at_a_closed_port_ends_with_2_naming_what_it_tried() -> None:
     url = _closed()
-    ended = _tilewright("worker", "run", "--url", url, "--attach-seconds", "0.5")
+    ended = _tilewright("worker", "run", "--url", url, "--attach-seconds", "0.5", **TOKEN)
     words = f"nothing answers at {url}: [Errno 111] Connection refused"
     assert (ended.returncode, ended.stdout, ended.stderr.splitlines()[-1]) == (2, "", words)
 
 
 def test_a_worker_at_something_else_ends_with_2_saying_what_it_found() -> None:
     with _elsewhere() as url:
-        ended = _tilewright("worker", "run", "--url", url)
+        ended = _tilewright("worker", "run", "--url", url, **TOKEN)
     assert (ended.returncode, ended.stdout, ended.stderr) == (
         2,
         "",
@@ -158,7 +162,26 @@ def test_a_workload_that_is_none_ends_with_64(tmp_path: Path, workload: str, mes
     assert ended.stderr.startswith(f"tilewright: {message}")
 
 
+def test_a_function_that_a_file_does_not_have_is_answered_with_those_it_defines(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(f"from collections import OrderedDict\n{SCRIPT}")
+    ended = _tilewright("tune", "kernels.py:zzz", folder=tmp_path)
+    assert (ended.returncode, ended.stderr) == (
+        64,
+        "tilewright: workload 'kernels.py:zzz': kernels.py has no function 'zzz'; it has small, wrong\n",
+    )
+
+
+def test_looking_a_schedule_up_makes_no_database(tmp_path: Path) -> None:
+    ended = _tilewright("best", LAYER, "--db", "sqlite:///x.db", folder=tmp_path)
+    assert (ended.returncode, ended.stderr, list(tmp_path.iterdir())) == (
+        1,
+        "tilewright: no schedule is known for dense: x.db: there is no such database\n",
+        [],
+    )
+
+
 def test_where_no_schedule_is_known_best_ends_with_1(tmp_path: Path) -> None:
+    open_store(f"sqlite:///{tmp_path}/x.db").close()
     ended = _tilewright("best", LAYER, "--db", "sqlite:///x.db", folder=tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr) == (
         1,

@@ -85,3 +85,17 @@ def test_a_last_event_id_that_is_none_is_refused(api: Api, wrong: str) -> None:
         detail,
         {"parameter": "Last-Event-ID", "detail": detail},
     )
+
+
+def test_an_event_number_that_no_json_reader_holds_is_refused(api: Api) -> None:
+    job = stored_job(api.store)
+    answer = api.http.get(f"/v1/jobs/{job.id}/events", params={"after": "99999999999999999999999"})
+    detail = "query parameter should be less than or equal to 9007199254740991"
+    said = f'{detail}, got "99999999999999999999999"'
+    assert answer.json() == problem(
+        422,
+        "invalid-request",
+        "The request does not say what this route needs",
+        f"after: {said}",
+        {"parameter": "after", "detail": said},
+    )

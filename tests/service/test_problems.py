@@ -40,6 +40,14 @@ def test_a_wrong_method_is_405_with_those_allowed(api: Api) -> None:
     )
 
 
+def test_a_wrong_method_is_405_with_the_methods_of_all_routes_of_the_path(api: Api) -> None:
+    answer = api.http.delete("/v1/jobs")
+    assert (answer.json()["detail"], answer.headers["allow"]) == (
+        "/v1/jobs does not take DELETE, only GET, POST",
+        "GET, POST",
+    )
+
+
 def test_a_bug_is_500_that_shows_nothing_of_itself(api: Api) -> None:
     answer = api.http.post("/v1/jobs", json={"workload": {"op": "crash"}})
     assert answer.json() == problem(

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
-from service_harness import ENVIRONMENT, attach, searched, stored_job
+from service_harness import ENVIRONMENT, MATMUL, attach, searched, stored_job
 
 from tilewright.db import Store, open_store
 from tilewright.service.client import Client
@@ -126,6 +126,37 @@ def test_sigkill_takes_the_searches_along_and_a_new_server_goes_on(tmp_path: Pat
             view = client.job(job.id)
     assert [search[:2] for search in server.searches()] == [(job.id, 2), (job.id, 3)]
     assert (view.state, len(store.trials(job.id))) == ("running", 3)
+
+
+def test_a_second_server_of_a_database_ends_and_names_the_first(tmp_path: Path, store: Store) -> None:
+    with _running(tmp_path) as server:
+        second = subprocess.run(
+            [sys.executable, PROGRAM, f"sqlite:///{tmp_path}/served.db", tmp_path / "url2", tmp_path / "s2"],
+            env=ENVIRONMENT,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+    assert (second.returncode, second.stderr.splitlines()[-1]) == (
+        1,
+        f"tilewright.service.server.ServeError: {tmp_path}/served.db is served already, by process "
+        f"{server.process.pid} at {server.url}: stop that server, or name another database",
+    )
+
+
+def test_a_server_whose_database_was_deleted_is_not_ready_and_takes_no_job(
+    tmp_path: Path, store: Store
+) -> None:
+    with _running(tmp_path) as server:
+        (tmp_path / "served.db").unlink()
+        http = httpx.Client(base_url=server.url, trust_env=False)
+        answers = [http.get("/readyz"), http.post("/v1/jobs", json={"workload": MATMUL})]
+        http.close()
+    detail = (
+        f"{tmp_path}/served.db: the database that was opened is gone: it is not there any more (No such "
+        "file or directory). Put the file back, or restart on another database"
+    )
+    assert [(answer.status_code, answer.json()["detail"]) for answer in answers] == [(503, detail)] * 2
 
 
 def test_a_port_that_is_taken_is_named() -> None:

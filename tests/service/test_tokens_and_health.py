@@ -66,3 +66,9 @@ def test_a_server_whose_searches_do_not_run_is_live_but_not_ready(api: Api) -> N
     assert api.http.get("/readyz").json() == problem(
         503, "not-ready", "The server cannot serve yet", "the supervisor of searches is not running"
     )
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/version"])
+def test_health_can_be_asked_without_a_body(api: Api, path: str) -> None:
+    answer = api.http.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")

@@ -94,6 +94,34 @@ def test_a_targets_host_is_the_machine_that_the_facts_describe() -> None:
     assert described.key == Target.parse("llvm -mcpu=skylake-avx512").key
 
 
+X86 = {"architecture": "x86_64", "mcpu": "x86-64-v3", "features": None, "model_name": "A processor"}
+
+
+@pytest.mark.parametrize(
+    ("target", "features", "lacks"),
+    [
+        ("llvm -mcpu=cortex-a72", None, "aarch64"),
+        ("llvm -mcpu=x86-64-v3 -mattr=+avx512f", ["avx", "avx2", "fma", "f16c"], "avx512f"),
+    ],
+)
+def test_a_target_that_the_hardware_cannot_run_is_refused_naming_what_it_lacks(
+    target: str, features: list[str] | None, lacks: str
+) -> None:
+    facts = {**X86, "features": features}
+    with pytest.raises(SpecError) as refused:
+        PARSER.target(target, facts)
+    words = f"cannot run on hardware {PARSER.hardware_key(facts)[:12]} (A processor), which lacks "
+    assert (words in refused.value.message, lacks in refused.value.message) == (True, True)
+
+
+def test_a_target_below_the_hardware_is_taken() -> None:
+    assert PARSER.target("llvm -mcpu=x86-64", {**X86, "features": ["avx", "avx2", "fma"]}).key
+
+
+def test_any_target_is_taken_while_the_hardware_is_not_known() -> None:
+    assert PARSER.target("llvm -mcpu=cortex-a72", None).key
+
+
 def test_an_unknown_target_is_refused() -> None:
     with pytest.raises(SpecError, match="unknown target kind 'vax'; known kinds: llvm"):
         PARSER.target("vax", None)

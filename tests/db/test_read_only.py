@@ -1,0 +1,45 @@
+"""A database that this process may not write."""
+
+import os
+
+import pytest
+
+from tilewright.db import StoreUnavailable, open_store
+from tilewright.db.sql import database
+
+
+@pytest.fixture
+def read_only(scene, success, monkeypatch):
+    """The url of a database with one best-known schedule, closed and then opened by who may only read."""
+    scene.searched(1)
+    lease = scene.claim(scene.worker())
+    scene.store.settle(lease.id, [success(lease.items[0])])
+    scene.store.close()
+    # The tests may run as root, who may write everything.
+    monkeypatch.setattr(database, "_is_writable", lambda path: False)
+    return scene.url
+
+
+def test_a_read_only_database_serves_best_schedules(read_only):
+    with open_store(read_only) as store:
+        assert store.best("w", "t", "h").seconds == 0.5
+
+
+def test_a_read_only_database_gets_no_file_beside_it(read_only, tmp_path):
+    with open_store(read_only) as store:
+        store.best("w", "t", "h")
+        assert os.listdir(tmp_path) == ["tilewright.db"]
+
+
+def test_a_read_only_database_takes_no_write_and_says_why(read_only, tmp_path):
+    with open_store(read_only) as store, pytest.raises(StoreUnavailable) as refused:
+        store.put_target("k", "{}")
+    assert str(refused.value) == (
+        f"{tmp_path}/tilewright.db: cannot be written, or no file beside it: it is read-only here"
+    )
+
+
+def test_a_read_only_database_cannot_be_served(read_only):
+    refused = pytest.raises(StoreUnavailable, match="read-only")
+    with open_store(read_only) as store, refused, store.serving("a server"):
+        pass

@@ -1,0 +1,52 @@
+"""A supervisor at work, with children that search for nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import psutil
+from service_harness import FakeParser
+
+from tilewright.db import Store
+from tilewright.service.supervisor import Supervisor
+
+SLEEP = "import time; time.sleep(60)"
+DIE = "import sys; print('Traceback (most recent call last):', file=sys.stderr); sys.exit('out of ideas')"
+
+
+@dataclass
+class Children:
+    """Starts what `script` says in the search's place, and remembers each start as (job, epoch)."""
+
+    script: str = SLEEP
+    started: list[tuple[str, int]] = field(default_factory=list)
+    executable: str = sys.executable
+
+    def __call__(self, job: str, epoch: int) -> Sequence[str]:
+        self.started.append((job, epoch))
+        return (self.executable, "-c", self.script)
+
+
+@contextlib.contextmanager
+def supervised(store: Store, children: Children, **more: object) -> Iterator[Supervisor]:
+    supervisor = Supervisor(store, FakeParser(), children, interval=0.02, **more)  # type: ignore[arg-type]
+    supervisor.start()
+    try:
+        yield supervisor
+    finally:
+        supervisor.stop()
+
+
+def until(holds: Callable[[], bool], seconds: float = 8.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+
+
+def processes() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
