@@ -232,6 +232,9 @@ class Client:
                     retry=False,
                 ),
             )
+        except NotATilewright as error:
+            # A compiler that asks the wrong place goes on without a schedule, as with no place at all.
+            raise SourceUnreachable(str(error)) from error
         except TimeoutError as error:
             raise SourceUnreachable(f"no answer within {BEST_SECONDS:g} s from {self.url}") from error
         except ApiError as error:

@@ -17,6 +17,8 @@ def connect(
     schedule is wanted, not here. Raises ModuleNotFoundError naming the extra, and ValueError for another kind
     of URL.
     """
+    if not isinstance(url, str):
+        raise TypeError(f"connect takes a URL such as sqlite:///tilewright.db, got {type(url).__name__}")
     scheme = url.partition(":")[0]
     if scheme in ("http", "https"):
         return Client(url, token, insecure_http=insecure_http)

@@ -278,6 +278,13 @@ def test_another_http_server_is_recognised_and_described() -> None:
         )
 
 
+def test_a_compiler_that_asks_another_server_is_told_like_one_that_reaches_none() -> None:
+    with served(_elsewhere) as url, Client(url) as client:
+        with pytest.raises(ConnectionError) as found:
+            client.best(HEX, HEX, HEX)
+        assert str(found.value).startswith(f"expected a tilewright service at {url}, found an HTTP server")
+
+
 def test_a_server_that_speaks_no_http_is_recognised() -> None:
     with _listening(b"SSH-2.0-OpenSSH_9.2\r\n") as url, Client(url) as client:
         with pytest.raises(NotATilewright) as found:
