@@ -9,9 +9,9 @@ import pkgutil
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,37 +19,26 @@ from .. import compiler
 from ..compiler import te
 from ..compiler.build import build
 from ..compiler.codegen.errors import BuildError
-from ..compiler.interpret import Expected, NotPlain, check, expected, random_inputs
-from ..compiler.ir import PrimFunc, VerifyError, from_json, to_json
+from ..compiler.interpret import NotPlain, check
+from ..compiler.ir import VerifyError, to_json
 from ..compiler.runtime import ParamInfo
 from ..compiler.runtime.arrays import aligned_bytes
 from ..compiler.schedule import Schedule, ScheduleError, Trace, TraceError
 from ..compiler.target import Target, TargetError
 from .messages import Failure, FailureKind, MeasureInput, MeasureResult
 from .program import Body, Stage
+from .reference import Reference, allowance, confined
 from .timing import BelowResolution, time_call
 from .words import clip
 
 Array = np.ndarray[Any, Any]
 
-# Two jobs that take turns keep their references; a reference of a large layer takes some 100 MB.
+# Two jobs that take turns keep their references; one of a large layer takes some 100 MB.
 _KEPT_REFERENCES = 4
+_KEPT_BYTES = 1 << 30
+_KEPT_FAILURES = 64
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
-    """A workload with inputs that no candidate has touched, poisoned outputs, and what must come out."""
-
-    func: PrimFunc
-    arrays: tuple[Array, ...]
-    expected: Expected
-
-    @classmethod
-    def of(cls, workload: dict[str, Any], seed: int) -> Self:
-        """Raises VerifyError, and NotPlain for a program that is scheduled already."""
-        func = from_json(workload)
-        arrays = tuple(random_inputs(func, seed))
-        return cls(func, arrays, expected(func, arrays))
+Key = tuple[str, int]
 
 
 class Kernel(Protocol):
@@ -66,24 +55,44 @@ class Candidate:
 
     def __init__(self) -> None:
         _warm_up()
-        self._references: OrderedDict[tuple[str, int], Reference] = OrderedDict()
+        self._references: OrderedDict[Key, Reference] = OrderedDict()
+        self._hopeless: OrderedDict[tuple[Key, int], Failure] = OrderedDict()
 
     def prepare(self, item: MeasureInput) -> Body | Failure:
-        """Computes the reference once per workload and seed: every child finds it in shared pages."""
+        """Computes the reference once per workload and seed: every child finds it in shared pages. That a
+        workload has none is remembered too."""
         try:
             target = Target.parse(item.target)
-            reference = self._reference(item.workload, item.input_seed)
+            reference = self._reference(item)
         except (VerifyError, NotPlain, TargetError) as error:
             return Failure("build_error", clip(str(error)))
-        return partial(_measure, item, target, reference)
+        return reference if isinstance(reference, Failure) else partial(_measure, item, target, reference)
 
-    def _reference(self, workload: dict[str, Any], seed: int) -> Reference:
-        key = (json.dumps(workload, sort_keys=True), seed)
-        reference = self._references.pop(key, None) or Reference.of(workload, seed)
-        self._references[key] = reference
-        while len(self._references) > _KEPT_REFERENCES:
+    def _reference(self, item: MeasureInput) -> Reference | Failure:
+        key = (json.dumps(item.workload, sort_keys=True), item.input_seed)
+        if (known := self._references.get(key)) is not None:
+            self._references.move_to_end(key)
+            return known
+        memory = allowance(item.limits)
+        if (failure := self._hopeless.get((key, memory))) is not None:
+            return replace(failure, elapsed=0.0)
+        computed = confined(item)
+        if isinstance(computed, Reference):
+            self._references[key] = computed
+            self._make_room()
+        elif computed.of_workload:
+            self._hopeless[key, memory] = computed
+            while len(self._hopeless) > _KEPT_FAILURES:
+                self._hopeless.popitem(last=False)
+        return computed
+
+    def _make_room(self) -> None:
+        """Forgets the references used longest ago, the latest one excepted."""
+        while len(self._references) > 1 and (
+            len(self._references) > _KEPT_REFERENCES
+            or sum(reference.nbytes for reference in self._references.values()) > _KEPT_BYTES
+        ):
             self._references.popitem(last=False)
-        return reference
 
 
 def _warm_up() -> None:
@@ -94,6 +103,8 @@ def _warm_up() -> None:
     a = te.placeholder((4, 4), "float32")
     k = te.reduce_axis((0, 4))
     func = te.create_prim_func([a, te.compute((4, 4), lambda i, j: te.sum(a[i, k] * a[k, j], axis=k))])
+    # The buffer of a matrix product stays once it is there; a child without room for it would try for ever.
+    np.matmul(np.ones((128, 128)), np.ones((128, 128)))
     reference = Reference.of(to_json(func), 0)
     build(Schedule(func)).bind(*reference.arrays)()
     check(reference.expected, reference.arrays)

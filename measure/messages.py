@@ -97,7 +97,8 @@ class Failure(Message):
     """Why a candidate yielded no time.
 
     `limit` is the limit it ran into, in the unit of that limit (seconds, bytes), `elapsed` the seconds it had
-    taken when it failed, `last_words` the end of what it wrote to stderr.
+    taken when it failed, `last_words` the end of what it wrote to stderr. `of_workload`: it is not this
+    candidate that failed, no candidate of the workload can be measured here.
     """
 
     kind: FailureKind
@@ -105,6 +106,7 @@ class Failure(Message):
     limit: Annotated[float, Bound(0)] | None = None
     elapsed: Duration | None = None
     last_words: Annotated[str, Size(MAX_LAST_WORDS)] = ""
+    of_workload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,3 +247,7 @@ class JobSource(Protocol):
 
     def release(self, lease: str) -> None:
         """Give back what is not settled. This counts as no attempt."""
+
+    def leave(self) -> None:
+        """Detach: this worker has drained and takes no more. A source that keeps no list of workers has
+        nothing to do."""

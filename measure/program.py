@@ -8,6 +8,10 @@ from typing import Any, Protocol
 
 from .messages import Failure, MeasureInput, MeasureResult
 
+PREPARE_SECONDS = 120.0
+"""The longest that preparing an item takes: the reference of a large layer takes seconds, and other jobs wait
+for it."""
+
 
 class Stage(Protocol):
     """Where a candidate stands, told to whoever watches over its limits."""
@@ -25,7 +29,8 @@ class Program(Protocol):
 
     def prepare(self, item: MeasureInput) -> Body | Failure:
         """Called in the fork server before each fork: what the child will run, holding all that children can
-        share, or the failure of an item that no child needs to be forked for. Must not start threads."""
+        share, or the failure of an item that no child needs to be forked for. Must not start threads. What
+        takes long or much memory belongs into a forked child of its own, within PREPARE_SECONDS."""
 
 
 class ProgramError(ValueError):

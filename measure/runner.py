@@ -16,6 +16,7 @@ from typing import Any, Self
 from . import frames, zygote
 from .errors import MeasureError
 from .messages import Failure, MeasureInput, MeasureResult
+from .program import PREPARE_SECONDS
 from .words import Tail, clip
 
 DEFAULT_PROGRAM = "tilewright.measure.candidate:Candidate"
@@ -26,14 +27,19 @@ _READ = 1 << 16
 
 class Runner:
     """A context manager. `program` names what children run (measure.program); `start_seconds` bounds the
-    start of the fork server and `prepare_seconds` the reference output of a workload.
+    start of the fork server and `prepare_seconds` what it does before it forks; a server that takes longer
+    than these and the limits of a candidate is given up.
 
     Nothing that a candidate does raises here; MeasureError says that the fork server does not start. A server
     that died is replaced. Safe to use from several threads, which then wait for each other.
     """
 
     def __init__(
-        self, program: str = DEFAULT_PROGRAM, *, start_seconds: float = 30.0, prepare_seconds: float = 120.0
+        self,
+        program: str = DEFAULT_PROGRAM,
+        *,
+        start_seconds: float = 30.0,
+        prepare_seconds: float = PREPARE_SECONDS,
     ) -> None:
         self._program = program
         self._start_seconds = start_seconds

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
+import math
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Iterator
-from enum import IntEnum
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from .errors import MeasureError
+from .exits import FATAL, Exit, exit_of
+from .interrupts import interrupting
 from .messages import (
     Failure,
     JobSource,
@@ -20,46 +19,24 @@ from .messages import (
     LeaseUpdate,
     MeasureInput,
     MeasureResult,
-    NotATilewright,
     SourceError,
     SourceRefused,
     SourceUnreachable,
-    Superseded,
-    Unauthorized,
-    VersionRefused,
     WorkerHello,
 )
 from .patience import Patience, Persistence
 from .renewal import Renewal
 from .words import clip, duration_of, tail_of
 
+__all__ = ["DEFAULT_BATCH", "Exit", "Measures", "Worker", "run", "to_stderr"]
+
 T = TypeVar("T")
 
 DEFAULT_BATCH = 16
+# A signalled worker offers a result for so long, or until its lease expires, to a service out of reach.
+_LAST_CHANCE_SECONDS = 30.0
 # Between two empty answers, for a service that does not make the worker wait.
 _IDLE_SECONDS = 0.2
-
-
-class Exit(IntEnum):
-    """The exit codes of a worker."""
-
-    DRAINED = 0
-    FAILED = 1
-    UNREACHABLE = 2
-    UNAUTHORIZED = 3
-    SUPERSEDED = 5
-    VERSION_REFUSED = 7
-
-
-_EXITS: tuple[tuple[type[Exception], Exit], ...] = (
-    (NotATilewright, Exit.UNREACHABLE),
-    (SourceUnreachable, Exit.UNREACHABLE),
-    (Unauthorized, Exit.UNAUTHORIZED),
-    (Superseded, Exit.SUPERSEDED),
-    (VersionRefused, Exit.VERSION_REFUSED),
-    (MeasureError, Exit.FAILED),
-)
-_FATAL = tuple(kind for kind, _ in _EXITS)
 
 
 class Measures(Protocol):
@@ -86,10 +63,11 @@ def run(
     """Works until drained; the exit code. `say` takes lines for a person.
 
     In the main thread SIGTERM and SIGINT drain: the current item is finished and settled, the rest of the
-    lease released. A second one gives up the current item as well.
+    lease released. A second one gives up the current item as well. Where the service is out of reach then,
+    the result is offered until the lease expires, for 30 s at most.
     """
     worker = Worker(source, runner, hello, batch, Persistence(patience or Patience(), say))
-    with _signals(worker.interrupt):
+    with interrupting(worker.interrupt):
         return worker.run()
 
 
@@ -113,9 +91,11 @@ class Worker:
         self._draining = False
         self._stopped = False
         self._waiting = False
+        self._signalled_at = math.inf
         # Of the present lease; written by the thread that renews it, too.
         self._cancelled: set[str] = set()
         self._error: SourceError | None = None
+        self._expires_at = math.inf
 
     def run(self) -> Exit:
         """Never raises for what a service or a candidate does."""
@@ -125,14 +105,13 @@ class Worker:
         while not self._draining and troubles < patience.troubles:
             try:
                 if not attached:
-                    self._attach(patience.outage if troubles else patience.attach)
-                    attached = True
+                    attached = self._attach(patience.outage if troubles else patience.attach)
                 if lease := self._lease():
                     self._work(lease)
                 troubles = 0
-            except _FATAL as error:
+            except FATAL as error:
                 self._say(str(error))
-                return next(code for kind, code in _EXITS if isinstance(error, kind))
+                return exit_of(error)
             except Exception as error:  # the worker's edge: recorded, and not the end of it
                 self._say(str(error) if isinstance(error, SourceError) else traceback.format_exc())
                 troubles += 1
@@ -141,6 +120,8 @@ class Worker:
         if not self._draining:
             self._say(f"giving up after {troubles} unexpected errors in a row")
             return Exit.FAILED
+        if attached:
+            self._leave()
         self._say("drained")
         return Exit.DRAINED
 
@@ -150,14 +131,17 @@ class Worker:
             self._stopped = True
             self._runner.cancel()
         self._draining = True
+        self._signalled_at = min(self._signalled_at, self._persistence.clock())
         if self._waiting:
             raise _Woken
 
-    def _attach(self, seconds: float) -> None:
+    def _attach(self, seconds: float) -> bool:
+        """Whether it is attached; not if it is to drain before that."""
         registration = self._idly(lambda: self._source.register(self._hello), seconds)
         if registration is not None:
             self._wait_seconds = registration.wait_seconds
             self._say(f"attached as {registration.worker}")
+        return registration is not None
 
     def _lease(self) -> Lease | None:
         lease = self._idly(
@@ -185,6 +169,7 @@ class Worker:
 
     def _work(self, lease: Lease) -> None:
         self._cancelled, self._error = set(), None
+        self._expires_at = self._persistence.clock() + lease.ttl_seconds
         held = True
         try:
             with Renewal(self._source, lease, self._hear, self._fail):
@@ -206,27 +191,50 @@ class Worker:
                 raise self._error
             if self._draining:
                 return False
-            if item.item not in self._cancelled:
-                self._measure_one(lease, item)
+            if item.item not in self._cancelled and not self._measure_one(lease, item):
+                return False
         return not self._stopped
 
-    def _measure_one(self, lease: Lease, item: MeasureInput) -> None:
-        outage = self._persistence.patience.outage
+    def _measure_one(self, lease: Lease, item: MeasureInput) -> bool:
+        """False where it was not started, as this worker is to drain."""
         try:
-            self._persistence.call(
-                lambda: self._source.start(lease.lease, item.item, item.attempt), outage, self._is_stopped
-            )
+            if not self._start(lease, item):
+                return False
             result = self._measured(item)
             self._say(f"{item.item}: {_summary(result)}")
-            if result.failure is not None and result.failure.kind == "cancelled":
-                return  # by the service, which knows, or by a signal, and then the lease is released
-            self._hear(
-                self._persistence.call(
-                    lambda: self._source.settle(lease.lease, (result,)), outage, self._is_stopped
-                )
-            )
+            # Cancelled by the service, which knows, or by a signal, and then the lease is released.
+            if result.failure is None or result.failure.kind != "cancelled":
+                self._settle(lease, result)
         except SourceRefused as error:
             self._say(f"{item.item}: refused: {error}")
+        return True
+
+    def _start(self, lease: Lease, item: MeasureInput) -> bool:
+        """Whether the service was told; a worker that is to drain does not wait for one out of reach."""
+        try:
+            self._persistence.call(
+                lambda: self._source.start(lease.lease, item.item, item.attempt),
+                self._persistence.patience.outage,
+                self._is_draining,
+            )
+        except SourceUnreachable:
+            if self._draining:
+                return False
+            raise
+        return True
+
+    def _settle(self, lease: Lease, result: MeasureResult) -> None:
+        try:
+            self._hear(
+                self._persistence.call(
+                    lambda: self._source.settle(lease.lease, (result,)),
+                    self._persistence.patience.outage,
+                    self._is_hopeless,
+                )
+            )
+        except SourceUnreachable:
+            self._say(f"the result of {result.item} was not delivered: {_summary(result)}")
+            raise
 
     def _measured(self, item: MeasureInput) -> MeasureResult:
         try:
@@ -245,8 +253,19 @@ class Worker:
         except SourceError as error:
             self._say(f"lease {lease.lease} could not be released and will expire: {error}")
 
+    def _leave(self) -> None:
+        """So that the service need not wait for this worker's silence."""
+        leave: Callable[[], None] | None = getattr(self._source, "leave", None)
+        if leave is None:
+            return  # a source from before there was such a call
+        try:
+            leave()
+        except SourceError as error:
+            self._say(f"the service was not told that this worker left: {error}")
+
     def _hear(self, update: LeaseUpdate) -> None:
         self._cancelled.update(update.cancelled)
+        self._expires_at = self._persistence.clock() + update.ttl_seconds
         self._draining = self._draining or update.drain
         for item in update.cancelled:
             self._runner.cancel(item)
@@ -254,14 +273,18 @@ class Worker:
     def _fail(self, error: SourceError) -> None:
         """Renewing is over. A lost lease lets the current item end: its result is offered all the same."""
         self._error = error
-        if isinstance(error, _FATAL):
+        if isinstance(error, FATAL):
             self._runner.cancel()
 
     def _is_draining(self) -> bool:
         return self._draining
 
-    def _is_stopped(self) -> bool:
-        return self._stopped
+    def _is_hopeless(self) -> bool:
+        """Whether a result is not offered to a service out of reach any longer."""
+        last_chance = min(
+            self._signalled_at + _LAST_CHANCE_SECONDS, max(self._signalled_at, self._expires_at)
+        )
+        return self._stopped or self._persistence.clock() >= last_chance
 
 
 def _summary(result: MeasureResult) -> str:
@@ -269,18 +292,3 @@ def _summary(result: MeasureResult) -> str:
         return f"{result.failure.kind}: {result.failure.message}"
     assert result.seconds is not None
     return duration_of(result.seconds) + (" or more" if result.censored else "")
-
-
-@contextlib.contextmanager
-def _signals(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Lets SIGTERM and SIGINT call `interrupt`, where this thread may say so."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, lambda *_: interrupt()) for number in numbers]
-    try:
-        yield
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

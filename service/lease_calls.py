@@ -100,7 +100,12 @@ def settlement(result: MeasureResult) -> Settlement:
     detail = (
         {}
         if failure is None
-        else {"limit": failure.limit, "elapsed": failure.elapsed, "last_words": failure.last_words}
+        else {
+            "limit": failure.limit,
+            "elapsed": failure.elapsed,
+            "last_words": failure.last_words,
+            "of_workload": failure.of_workload or None,
+        }
     )
     return Settlement(
         trial=result.item,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["NoLegalCandidate", "NotASqlStore", "NotReady", "TuningError", "UnknownStrategy"]
+__all__ = ["NoLegalCandidate", "NotASqlStore", "NotReady", "TookTooLong", "TuningError", "UnknownStrategy"]
 
 
 class TuningError(Exception):
@@ -72,6 +72,22 @@ class NotReady(TuningError):
     def __str__(self) -> str:
         numbers = ", ".join(str(number) for number in self.missing)
         return f"batch {self.batch} depends on results that were not told yet: trials {numbers}"
+
+
+class TookTooLong(TuningError):
+    """The search itself, not a measurement, took more time than it has: the `seconds` of its job, all in all,
+    or (`budget` is false) those that a search may think at one go."""
+
+    def __init__(self, doing: str, seconds: float, budget: bool) -> None:
+        super().__init__(doing, seconds, budget)
+        self.doing = doing
+        self.seconds = seconds
+        self.budget = budget
+
+    def __str__(self) -> str:
+        if self.budget:
+            return f"the {self.seconds:g} s of the budget are used up while {self.doing}"
+        return f"{self.doing} took longer than the {self.seconds:g} s that a search may think at one go"
 
 
 class NotASqlStore(TuningError):

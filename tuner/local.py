@@ -82,7 +82,8 @@ class LocalSearch:
     def _over(self) -> bool:
         """Whether nothing more is to be measured: the time is used up, or too many trials failed in a row."""
         if self.seconds is not None and self._elapsed() >= self.seconds:
-            self.session.close(f"the {self.seconds:g} s of the budget are used up")
+            when = "" if self.session.told else " before a trial was measured"
+            self.session.close(f"the {self.seconds:g} s of the budget are used up{when}")
             return True
         return self.session.state == "failed"
 

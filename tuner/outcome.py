@@ -16,7 +16,8 @@ class Outcome:
     """Either `seconds` (per call, finite and above zero) or a `failure` kind, never both.
 
     `censored`: the trial was stopped early because it was clearly slower than the best; `seconds` is then its
-    lower bound, and it can never be the best.
+    lower bound, and it can never be the best. `of_workload`: not this candidate failed, no candidate of the
+    workload can be measured.
     """
 
     seconds: float | None = None
@@ -25,6 +26,7 @@ class Outcome:
     message: str = ""
     samples: tuple[float, ...] = ()
     error: float | None = None
+    of_workload: bool = False
 
     def __post_init__(self) -> None:
         if (self.seconds is None) == (self.failure is None):
@@ -51,7 +53,8 @@ class Outcome:
     def of(cls, result: MeasureResult) -> Outcome:
         """What a worker or the runner reported."""
         if result.failure is not None:
-            return cls(failure=result.failure.kind, message=result.failure.message)
+            failure = result.failure
+            return cls(failure=failure.kind, message=failure.message, of_workload=failure.of_workload)
         assert result.seconds is not None, "a message has either seconds or a failure"
         return cls.timed(
             result.seconds, censored=result.censored, samples=tuple(result.samples), error=result.error

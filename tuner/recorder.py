@@ -139,9 +139,11 @@ class StoreRecorder:
 
 def _settlement(result: MeasureResult, codegen: str) -> Settlement:
     failure = result.failure
-    detail = {}
+    detail: dict[str, Any] = {}
     if failure is not None:
         detail = {"limit": failure.limit, "elapsed": failure.elapsed, "last_words": failure.last_words}
+        if failure.of_workload:
+            detail["of_workload"] = True
     return Settlement(
         seconds=result.seconds,
         samples=tuple(result.samples),

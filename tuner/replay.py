@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,7 +21,11 @@ def outcome_of(trial: records.Trial) -> Outcome | None:
     if trial.outcome in OPEN_OUTCOMES:
         return None
     if trial.seconds is None:
-        return Outcome(failure=trial.failure_kind or trial.outcome, message=trial.failure_message)
+        return Outcome(
+            failure=trial.failure_kind or trial.outcome,
+            message=trial.failure_message,
+            of_workload=json.loads(trial.failure_detail).get("of_workload") is True,
+        )
     return Outcome.timed(trial.seconds, censored=trial.censored, samples=trial.samples, error=trial.error)
 
 

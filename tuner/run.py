@@ -14,8 +14,12 @@ from .opening import reopen_task
 from .search import StoredSearch
 from .strategies import load_strategy
 from .task import TuningTask
+from .watchdog import in_time
 
 __all__ = ["run_search"]
+
+# A job of one second may take another to make its space on a busy machine.
+_GRACE_SECONDS = 5.0
 
 
 def run_search(
@@ -32,11 +36,13 @@ def run_search(
 
     `epoch` is what `begin_search` gave: once a newer one is given, this search stops, quietly. Workers
     measure the trials; who waits for workers, and for how long, is the service's concern. A job that cannot
-    be searched (an unknown strategy, no legal candidate, a program that this version does not read) ends as
-    `failed` with the reason. Errors of the store are raised: the search can be begun again.
+    be searched (an unknown strategy, no legal candidate, a program that this version does not read, or whose
+    space takes longer to make than the job's seconds) ends as `failed` with the reason. Errors of the store
+    are raised: the search can be begun again.
     """
     try:
-        task = open_task(job, store)
+        with in_time("making the search space", job.seconds, grace=_GRACE_SECONDS):
+            task = open_task(job, store)
         search = StoredSearch(job, epoch, store, task, load_strategy(job.strategy), clock=clock, sleep=sleep)
         return search.run()
     except (TuningError, VerifyError, TargetError) as error:

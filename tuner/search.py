@@ -11,12 +11,14 @@ from ..db.records import Job, NewTrial, Trial
 from ..db.store import Store
 from ..db.words import FINAL_JOB_STATES
 from .candidate import Candidate
+from .errors import TookTooLong
 from .job_log import JobLog
 from .replay import outcome_of, resume
 from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import SearchStrategy
 from .task import TuningTask
+from .watchdog import in_time
 
 __all__ = ["StoredSearch", "input_seed", "new_trials", "stored_trials"]
 
@@ -69,8 +71,10 @@ class StoredSearch:
 
     def _run(self) -> Job:
         stored = stored_trials(self._store, self._job.id)
-        session = resume(self._session, stored, self._task.feature_schema)
         self._note_start(stored)
+        # Its seconds may have passed while nothing searched: that is no failure.
+        with in_time("going on from the stored trials", None):
+            session = resume(self._session, stored, self._task.feature_schema)
         self._announced = len(session.events)
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
@@ -78,9 +82,13 @@ class StoredSearch:
             if self._ended():
                 return self._job
             if self._out_of_time():
-                session.close(f"the {self._job.seconds:g} s of the budget are used up")
+                session.close(self._time_is_up(session))
                 break
-            asked = self._ask(session)
+            try:
+                asked = self._ask(session)
+            except TookTooLong as error:
+                session.close(str(error))
+                break
             told = self._tell(session)
             self._announce(session)
             if not asked and not told:
@@ -104,7 +112,9 @@ class StoredSearch:
     def _ask(self, session: TuningSession) -> bool:
         if not session.ready or self._job.state == "paused":
             return False
-        self._add(session.ask())
+        with in_time("proposing the next trials", self._job.seconds, self._elapsed()):
+            batch = session.ask()
+        self._add(batch)
         return True
 
     def _add(self, candidates: Sequence[Candidate]) -> None:
@@ -147,6 +157,15 @@ class StoredSearch:
 
     def _out_of_time(self) -> bool:
         return self._job.seconds is not None and self._elapsed() >= self._job.seconds
+
+    def _time_is_up(self, session: TuningSession) -> str:
+        reason = f"the {self._job.seconds:g} s of the budget are used up"
+        if session.told:
+            return reason
+        return (
+            f"{reason} before a trial ended; the first was still being measured, which begins with the "
+            "reference of the workload"
+        )
 
     def _ended(self) -> bool:
         """Whether somebody has ended the job, as of the last look at it."""

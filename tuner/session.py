@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from .candidate import Candidate, candidate_key
 from .errors import NotReady
+from .giving_up import MAX_FAILURES, FailureCount
 from .outcome import Outcome, Trial
 from .pool import Pool, nothing_legal
 from .space import TuningSpace
@@ -26,10 +27,6 @@ BATCH = 8
 EARLY = 32
 """The first so many trials go in batches of half the size: the first results teach the most, and the sooner
 they are used the better (a tenth nearer to the best at 32 trials, on matmul's spaces by estimated cycles)."""
-
-MAX_FAILURES = 200
-"""A search whose trials fail so many times in a row, in trial order, is given up. Cancelled trials count
-neither way."""
 
 REJECTED = 1000
 """How many proposed points that turn out to be known by their key are passed over in one ask."""
@@ -86,7 +83,7 @@ class TuningSession:
         self._codegen = codegen
         self._seed = seed
         self._batch_size = batch_size
-        self._max_failures = max_failures
+        self._failed = FailureCount(max_failures)
         self._pools = [Pool(index, sketch) for index, sketch in enumerate(space.sketches)]
         self._candidates: list[Candidate] = []
         self._keys: set[str] = set()
@@ -95,7 +92,6 @@ class TuningSession:
         self._best: Trial | None = None
         self._next_batch = 0
         self._in_order = 0
-        self._streak = 0
         self._closed: tuple[EndState, str] | None = None
         by_name = {pool.sketch.name: pool.index for pool in self._pools}
         self._defaults = [Point(by_name[name], np.array(row, dtype=np.int64)) for name, row in defaults]
@@ -164,11 +160,13 @@ class TuningSession:
     def conclusion(self) -> tuple[EndState, str]:
         """The job state and the reason of a search that ends as it stands now."""
         state, reason = self._closed or ("completed", f"all {self.trials} trials of the budget are done")
-        if state != "failed" and self._best is None:
-            kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
-            reason = f"none of {self.told} trials gave a time ({kinds or 'no failure'}); {reason}"
-            return "failed", reason
-        return state, reason
+        if state == "failed" or self._best is not None:
+            return state, reason
+        if not self.told:
+            return "failed", f"no trial gave a time: {reason}"
+        kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
+        told = f"none of {self.told} trials gave a time ({kinds or 'no failure'}); {reason}"
+        return "failed", self._failed.workload or told
 
     @property
     def ready(self) -> bool:
@@ -207,7 +205,7 @@ class TuningSession:
         self._outcomes[number] = outcome
         if outcome.exact:
             self._consider(Trial(self._candidates[number], outcome))
-        self._count_failures_in_a_row()
+        self._count_failures_in_order()
 
     def close(self, reason: str) -> None:
         """Propose nothing more, as when the time is used up; what is out may still be told."""
@@ -282,15 +280,10 @@ class TuningSession:
         self._best = trial
         self._events.append(BestFound(trial.candidate.number, rank[0], trial.candidate.sketch))
 
-    def _count_failures_in_a_row(self) -> None:
+    def _count_failures_in_order(self) -> None:
         while self._in_order in self._outcomes:
-            failure = self._outcomes[self._in_order].failure
-            if failure is None:
-                self._streak = 0
-            elif failure != "cancelled":
-                self._streak += 1
+            self._failed.count(self._outcomes[self._in_order])
             self._in_order += 1
-            if self._streak >= self._max_failures:
-                kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
-                self._closed = ("failed", f"{self._streak} trials in a row failed ({kinds})")
+            if (reason := self._failed.verdict(self.failures)) is not None:
+                self._closed = ("failed", reason)
                 return

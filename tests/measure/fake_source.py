@@ -40,6 +40,7 @@ class FakeSource:
     renewals: list[LeaseUpdate] = field(default_factory=list)
     when_empty: Callable[[], None] = lambda: None
     renew_seconds: float = 60.0
+    ttl_seconds: float = 30.0
     calls: list[tuple[str, ...]] = field(default_factory=list)
     settled: list[MeasureResult] = field(default_factory=list)
     renewed: threading.Event = field(default_factory=threading.Event)
@@ -56,7 +57,7 @@ class FakeSource:
             return None
         self.granted += 1
         items = tuple(self.leases.pop(0))
-        return Lease(f"lease_{self.granted}", 30.0, self.renew_seconds, items)
+        return Lease(f"lease_{self.granted}", self.ttl_seconds, self.renew_seconds, items)
 
     def start(self, lease: str, item: str, attempt: int) -> None:
         self._called("start", item)
@@ -75,6 +76,9 @@ class FakeSource:
 
     def release(self, lease: str) -> None:
         self._called("release", lease)
+
+    def leave(self) -> None:
+        self._called("leave")
 
     def _called(self, name: str, *arguments: str) -> None:
         self.calls.append((name, *arguments))

@@ -63,6 +63,7 @@ def test_a_result_is_written_with_every_field() -> None:
             "limit": 1.0,
             "elapsed": 1.25,
             "last_words": "last\nwords",
+            "of_workload": False,
         },
         "build_seconds": 0.0,
         "wall_seconds": 0.0,

@@ -26,6 +26,7 @@ def test_items_are_started_measured_and_settled_one_by_one() -> None:
         ("start", "c"),
         ("settle", "c"),
         ("lease",),
+        ("leave",),
     ]
 
 
@@ -60,7 +61,10 @@ def test_an_item_no_longer_wanted_is_cancelled_while_it_is_measured_and_not_sett
 def test_a_service_that_drains_its_workers_gets_the_rest_of_the_lease_back() -> None:
     source = FakeSource([[trial("a"), trial("b")], [trial("c")]], updates=[LeaseUpdate(drain=True)])
     bench = Bench(source).run()
-    assert (bench.exit, source.calls[-2:]) == (Exit.DRAINED, [("settle", "a"), ("release", "lease_1")])
+    assert (bench.exit, source.calls[3:]) == (
+        Exit.DRAINED,
+        [("settle", "a"), ("release", "lease_1"), ("leave",)],
+    )
 
 
 def test_a_signal_lets_the_current_item_end_and_releases_the_rest() -> None:
@@ -74,7 +78,7 @@ def test_a_signal_lets_the_current_item_end_and_releases_the_rest() -> None:
     bench.run()
     assert (bench.exit, bench.source.calls[2:]) == (
         Exit.DRAINED,
-        [("start", "a"), ("settle", "a"), ("release", "lease_1")],
+        [("start", "a"), ("settle", "a"), ("release", "lease_1"), ("leave",)],
     )
 
 
@@ -91,7 +95,7 @@ def test_a_second_signal_gives_up_the_current_item_and_releases_it_too() -> None
     assert (bench.exit, bench.runner.cancelled, bench.source.calls[2:]) == (
         Exit.DRAINED,
         [None],
-        [("start", "a"), ("release", "lease_1")],
+        [("start", "a"), ("release", "lease_1"), ("leave",)],
     )
 
 
@@ -110,3 +114,9 @@ def test_a_lease_is_renewed_while_an_item_is_measured() -> None:
 
     bench.runner.does["a"] = wait_for_a_renewal
     assert bench.run().exit == Exit.DRAINED
+
+
+def test_a_source_that_knows_no_leaving_is_left_without_a_word() -> None:
+    source = FakeSource()
+    source.leave = None  # type: ignore[assignment,method-assign]
+    assert Bench(source).run().said == ["attached as worker_1", "drained"]

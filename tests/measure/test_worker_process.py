@@ -70,7 +70,10 @@ def test_sigterm_lets_the_current_item_end_and_gives_back_the_rest(start: Start)
     worker = start("misbehaving:behaves", "sleep", "succeed")
     read_until(worker, "start sleep")
     worker.terminate()
-    assert (rest_of(worker), worker.returncode) == (["sleep succeeded", "settle sleep", "release lease_1"], 0)
+    assert (rest_of(worker), worker.returncode) == (
+        ["sleep succeeded", "settle sleep", "release lease_1", "leave"],
+        0,
+    )
 
 
 def test_a_second_sigterm_gives_back_the_current_item_too(start: Start) -> None:
@@ -79,7 +82,7 @@ def test_a_second_sigterm_gives_back_the_current_item_too(start: Start) -> None:
     assert wait_for(lambda: len(family(worker)) == 2)
     worker.terminate()
     threading.Timer(0.2, worker.send_signal, [signal.SIGTERM]).start()
-    assert (rest_of(worker), worker.returncode) == (["release lease_1"], 0)
+    assert (rest_of(worker), worker.returncode) == (["release lease_1", "leave"], 0)
 
 
 def test_ctrl_c_twice_ends_a_worker_as_sigterm_does(start: Start) -> None:
@@ -87,14 +90,14 @@ def test_ctrl_c_twice_ends_a_worker_as_sigterm_does(start: Start) -> None:
     read_until(worker, "start hang_in_run")
     worker.send_signal(signal.SIGINT)
     threading.Timer(0.2, worker.send_signal, [signal.SIGINT]).start()
-    assert (rest_of(worker), worker.returncode) == (["release lease_1"], 0)
+    assert (rest_of(worker), worker.returncode) == (["release lease_1", "leave"], 0)
 
 
 def test_an_idle_worker_ends_at_once_on_sigterm(start: Start) -> None:
     worker = start("misbehaving:behaves")
     read_until(worker, "lease")
     worker.terminate()
-    assert (rest_of(worker), worker.returncode) == ([], 0)
+    assert (rest_of(worker), worker.returncode) == (["leave"], 0)
 
 
 def test_a_service_manager_that_signals_every_process_disturbs_no_trial(start: Start) -> None:
@@ -104,4 +107,4 @@ def test_a_service_manager_that_signals_every_process_disturbs_no_trial(start: S
     for process in family(worker):
         process.terminate()
     worker.terminate()
-    assert rest_of(worker) == ["sleep succeeded", "settle sleep", "release lease_1"]
+    assert rest_of(worker) == ["sleep succeeded", "settle sleep", "release lease_1", "leave"]

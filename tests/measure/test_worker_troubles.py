@@ -223,3 +223,77 @@ def test_a_lease_that_cannot_be_released_is_left_to_expire() -> None:
         Exit.DRAINED,
         f"lease lease_1 could not be released and will expire: {UNREACHABLE}",
     )
+
+
+def test_a_worker_that_cannot_say_that_it_leaves_has_drained_all_the_same() -> None:
+    bench = Bench(FakeSource(faults={"leave": [UNREACHABLE]})).run()
+    assert (bench.exit, bench.said[1:]) == (
+        Exit.DRAINED,
+        [f"the service was not told that this worker left: {UNREACHABLE}", "drained"],
+    )
+
+
+def test_a_worker_that_never_attached_does_not_leave() -> None:
+    bench = Bench(FakeSource(faults={"register": [UNREACHABLE] * 1000}))
+    bench.time.sleep = lambda seconds: bench.worker.interrupt()  # type: ignore[method-assign]
+    bench = Bench(bench.source, time=bench.time)
+    bench.run()
+    assert ("leave",) not in bench.source.calls
+
+
+def _signalled_while_settling(*, after: float, ttl: float = 30.0) -> Bench:
+    """A worker that has a result for a service out of reach, and gets a signal so many seconds later."""
+    bench = Bench(FakeSource([[trial("a")]], {"settle": [UNREACHABLE] * 1000}, ttl_seconds=ttl))
+    sleep = bench.time.sleep
+
+    def sleep_and_signal(seconds: float) -> None:
+        before = bench.time.now
+        sleep(seconds)
+        if before < after <= bench.time.now:
+            bench.worker.interrupt()
+
+    bench.time.sleep = sleep_and_signal  # type: ignore[method-assign]
+    bench = Bench(bench.source, time=bench.time)
+    return bench.run()
+
+
+@pytest.mark.parametrize(
+    ("after", "ttl", "ends"),
+    [(5.0, 20.0, 20.0), (5.0, 300.0, 35.0), (60.0, 30.0, 60.0)],
+    ids=["with the lease", "after 30 s of a long lease", "at once where the lease has expired"],
+)
+def test_a_signalled_worker_offers_its_result_no_longer_than_its_lease_lasts(
+    after: float, ttl: float, ends: float
+) -> None:
+    assert ends <= _signalled_while_settling(after=after, ttl=ttl).time.now <= ends + 0.3
+
+
+def test_a_signalled_worker_that_gives_up_says_which_result_was_not_delivered_and_ends_with_2() -> None:
+    bench = _signalled_while_settling(after=5.0)
+    assert (bench.exit, bench.said[-2:]) == (
+        Exit.UNREACHABLE,
+        ["the result of a was not delivered: 500 ms", str(UNREACHABLE)],
+    )
+
+
+def test_a_signalled_worker_delivers_to_a_service_that_is_back_in_time() -> None:
+    bench = Bench(FakeSource([[trial("a")]], {"settle": [UNREACHABLE] * 3}))
+
+    def interrupted(item: MeasureInput) -> MeasureResult:
+        bench.worker.interrupt()
+        return success(item)
+
+    bench.runner.does["a"] = interrupted
+    assert (bench.run().exit, [r.item for r in bench.source.settled]) == (Exit.DRAINED, ["a"])
+
+
+def test_an_item_that_was_not_started_is_let_go_by_a_signalled_worker() -> None:
+    bench = Bench(FakeSource([[trial("a")]], {"start": [UNREACHABLE] * 1000}))
+    bench.time.sleep = lambda seconds: bench.worker.interrupt()  # type: ignore[method-assign]
+    bench = Bench(bench.source, time=bench.time)
+    bench.run()
+    assert (bench.exit, bench.runner.measured, bench.source.calls[-2:]) == (
+        Exit.DRAINED,
+        [],
+        [("release", "lease_1"), ("leave",)],
+    )

@@ -91,5 +91,11 @@ class Lab:
         return [json.loads(event.data) for event in self.store.events(job.id) if event.kind == kind]
 
 
-def failure(item: LeaseItem, kind: str) -> Settlement:
-    return Settlement(item.trial, item.attempt, failure_kind=kind)  # type: ignore[arg-type]
+def failure(item: LeaseItem, kind: str, message: str = "", detail: str = "{}") -> Settlement:
+    return Settlement(
+        item.trial,
+        item.attempt,
+        failure_kind=kind,  # type: ignore[arg-type]
+        failure_message=message,
+        failure_detail=detail,
+    )

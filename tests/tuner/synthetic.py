@@ -184,6 +184,7 @@ class FakeMachine:
 
     seconds: Callable[[Mapping[str, Any]], float] = tile_seconds
     fails: Callable[[int], str | None] = lambda number: None
+    of_workload: bool = False
     before: Callable[[int], None] = lambda number: None
     items: list[MeasureInput] = field(default_factory=list)
 
@@ -193,6 +194,8 @@ class FakeMachine:
         self.before(number)
         kind = self.fails(number)
         if kind is not None:
-            return MeasureResult.failed(item, Failure(kind, f"{kind} on purpose"))  # type: ignore[arg-type]
+            message = f"{kind} on purpose"
+            failure = Failure(kind, message, of_workload=self.of_workload)  # type: ignore[arg-type]
+            return MeasureResult.failed(item, failure)
         seconds = self.seconds(item.trace)
         return MeasureResult(item.item, item.attempt, seconds, (seconds,), error=0.1)

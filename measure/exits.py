@@ -1,0 +1,36 @@
+"""How a worker ends."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from .errors import MeasureError
+from .messages import NotATilewright, SourceUnreachable, Superseded, Unauthorized, VersionRefused
+
+
+class Exit(IntEnum):
+    """The exit codes of a worker."""
+
+    DRAINED = 0
+    FAILED = 1
+    UNREACHABLE = 2
+    UNAUTHORIZED = 3
+    SUPERSEDED = 5
+    VERSION_REFUSED = 7
+
+
+_EXITS: tuple[tuple[type[Exception], Exit], ...] = (
+    (NotATilewright, Exit.UNREACHABLE),
+    (SourceUnreachable, Exit.UNREACHABLE),
+    (Unauthorized, Exit.UNAUTHORIZED),
+    (Superseded, Exit.SUPERSEDED),
+    (VersionRefused, Exit.VERSION_REFUSED),
+    (MeasureError, Exit.FAILED),
+)
+FATAL = tuple(kind for kind, _ in _EXITS)
+"""What ends a worker at once: nothing that it could wait for heals it."""
+
+
+def exit_of(error: Exception) -> Exit:
+    """The code that one of FATAL ends a worker with."""
+    return next(code for kind, code in _EXITS if isinstance(error, kind))
