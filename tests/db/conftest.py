@@ -65,10 +65,12 @@ class Scene:
 
     def lose(self, worker: Worker, started: int | None = None, items: int = 8) -> Lease:
         """A lease that expires with its item `started` (an index) running; not swept yet."""
-        lease = self.claim(worker, items, ttl=MOMENT)
+        lease = self.claim(worker, items)
         if started is not None:
             item = lease.items[started]
             self.store.start(lease.id, item.trial, item.attempt)
+        # Only now, so that a slow machine does not lose it before.
+        self.store.renew(lease.id, MOMENT)
         time.sleep(2 * MOMENT)
         return lease
 

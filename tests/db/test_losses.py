@@ -27,9 +27,10 @@ def test_only_the_trial_that_ran_is_blamed_for_a_lost_worker(scene):
 def test_a_trial_that_the_worker_survived_is_not_blamed(scene):
     scene.searched(2)
     rig = scene.worker()
-    lease = scene.claim(rig, ttl=0.1)
+    lease = scene.claim(rig)
     for item in lease.items:
         scene.store.start(lease.id, item.trial, item.attempt)
+    scene.store.renew(lease.id, 0.1)
     time.sleep(0.15)
     assert scene.store.sweep() == [lost(lease, blamed=[1], returned=[0])]
 
