@@ -84,6 +84,7 @@ class Memory:
         if where is True:
             self._b.statement(f"store {kind} {text}, ptr {p}, align {access.align}")
             return
+        p = self._mapped(b.buffer, p, where)
         f = f"@llvm.masked.store.{name}.p0"
         self._b.declare("void", f, kind, "ptr", "i32 immarg", bits)
         mask = self._conditions.mask(where)
@@ -188,6 +189,7 @@ class Memory:
             p = self._pointer(buffer, a, index.terms, index.constant)
             if read is True:
                 return self._b.put(f"load {kind}, ptr {p}, align {a.align}"), True
+            p = self._mapped(buffer, p, read)
             f = f"@llvm.masked.load.{name}.p0"
             self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
             operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
@@ -235,6 +237,14 @@ class Memory:
         if terms:
             p = self._b.pure(step, p, self._indices.total(terms))
         return self._b.pure(step, p, constant) if constant else p
+
+    def _mapped(self, buffer: Buffer, pointer: str, where: Condition) -> str:
+        """The pointer, or that of the first element where no lane is wanted. A mask that excludes every lane
+        hides a fault on a page that is not there, but the processor takes hundreds of cycles to find that
+        out."""
+        if isinstance(where, bool) or where[1]:
+            return pointer
+        return self._b.pure("select i1 {}, ptr {}, ptr {}", where[0], pointer, self._pointers[buffer])
 
     def _lanes(self, buffer: Buffer, a: _Access, index: Index) -> str:
         """A vector of pointers, one for each lane."""
