@@ -51,7 +51,7 @@ class LeaseStore(Protocol):
 
         None where there is no work. Only trials of waiting or running jobs of origin `http` that are bound
         to this hardware. A job that was waiting becomes running. A worker holds one lease: what an open one
-        of this session still has goes back first. Expired leases are swept first. A candidate that has
+        of the worker still has goes back first. Expired leases are swept first. A candidate that has
         crashed this kind of hardware MAX_LOSSES times is settled as `crashes_device` instead. None for a
         worker that is draining, paused or quarantined. Superseded; Conflict where the worker registered
         with another hardware.

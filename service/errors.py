@@ -113,10 +113,6 @@ class ProtocolRefused(ServiceError):
     status, code, title = 426, "protocol-refused", "This server does not speak the worker's protocol"
 
 
-class Stopping(ServiceError):
-    status, code, title = 503, "stopping", "The server is stopping"
-
-
 class NotReady(ServiceError):
     status, code, title = 503, "not-ready", "The server cannot serve yet"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..arith import poly
 from .expr import Binary, Buffer, Unary
 from .span import Span
-from .stmt import Block, For, Stmt
+from .stmt import Block, Stmt
 from .visit import Path, rewrite, walk, walk_expr
 
 
@@ -77,11 +77,6 @@ class IRModule:
     """Functions by name."""
 
     functions: dict[str, PrimFunc]
-
-
-def loop_of(func: PrimFunc, loop: For) -> bool:
-    """Whether `loop` (by its variable) stands in the function."""
-    return any(loop.var is f.var for path, _ in func.blocks() for f in path)
 
 
 def flop_count(func: PrimFunc) -> int:

@@ -56,7 +56,7 @@ def attach_worker(
 def detach_worker(
     worker_id: str, body: Annotated[dict[str, Any], Body()], context: Ctx, _: IsWorker
 ) -> Response:
-    """Say that this session of the worker ends: it is offline at once, and what it holds is given back."""
+    """Say that the worker ends its session: it is offline at once, and what it holds is given back."""
     caller = Caller.of(body)
     if caller.worker != worker_id:
         raise InvalidRequest.at("/worker", f"must be the worker of the path, {worker_id}")
