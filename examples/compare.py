@@ -91,6 +91,7 @@ def compare(title: str, layer: dict[str, Any], numpy: Callable[..., None], store
                 samples[name].append(sample(call, first[name]))
     medians = {name: statistics.median(s) for name, s in samples.items()}
     flops = tuned_flops(func)
+    print("  timed side by side here; a worker's reading was taken elsewhere, on arrays of its own")
     for name, seconds in medians.items():
         ratio = "" if name == "tuned" else f"   tuned is {seconds / medians['tuned']:.2f} x as fast"
         print(f"  {name:22} {seconds * 1e6:11.1f} us {flops / seconds / 1e9:8.1f} GFLOP/s{ratio}")

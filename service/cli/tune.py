@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from .workload_argument import Workload, func_of, spec_of
 
 if TYPE_CHECKING:
     from ...tuner.record import TuningRecord
+    from ...tuner.snapshot import Snapshot
 
 Target = Annotated[str, typer.Option(help="Such as llvm, or 'llvm -mcpu=x86-64-v3'.")]
 
@@ -74,6 +76,7 @@ def _tune_here(
         from ...db import open_store
         from ...measure.errors import MeasureError
         from ...tuner.errors import TuningError
+        from ...tuner.progress import describe
         from ...tuner.tune import tune as search
 
         store = open_store(db)
@@ -82,9 +85,23 @@ def _tune_here(
             f"tuning here needs {error.name}, which is not installed: pip install 'tilewright[server]'"
         ) from error
     func = func_of(workload)
+    seen: deque[Snapshot] = deque(maxlen=1)
     with store:
         try:
-            return search(func, target, trials, seconds=seconds, store=store, seed=seed, strategy=strategy)
+            return search(
+                func,
+                target,
+                trials,
+                seconds=seconds,
+                store=store,
+                seed=seed,
+                strategy=strategy,
+                observer=seen.append,
+            )
+        except KeyboardInterrupt:
+            words = describe(seen[-1]) if seen else "before the first trial ended"
+            say(f"interrupted: {words}; what was measured is kept in {db}")
+            raise
         except TargetError as error:
             raise CommandError(str(error), Exit.USAGE) from error
         except (TuningError, MeasureError) as error:
