@@ -51,7 +51,9 @@ class FileIdentity:
             with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
                 connection.execute("PRAGMA schema_version").fetchone()
         except sqlite3.Error as error:
-            raise self._lost(f"it was overwritten and is no database any more ({error})") from None
+            # A checkpoint at this moment may make the rest look malformed, but never the header.
+            if error.sqlite_errorname == "SQLITE_NOTADB":
+                raise self._lost(f"it was overwritten and is no database any more ({error})") from None
 
     def _lost(self, how: str) -> StoreUnavailable:
         return StoreUnavailable(
