@@ -14,6 +14,7 @@ from demo import LAYERS
 
 import tilewright as tw
 from tilewright.compiler import interpret, topi
+from tilewright.compiler.ir import flop_count
 
 ROUNDS = 5
 #: Seconds of one sample.
@@ -90,19 +91,12 @@ def compare(title: str, layer: dict[str, Any], numpy: Callable[..., None], store
             if first[name] < 0.5 or not samples[name]:
                 samples[name].append(sample(call, first[name]))
     medians = {name: statistics.median(s) for name, s in samples.items()}
-    flops = tuned_flops(func)
+    flops = flop_count(func)
     print("  timed side by side here; a worker's reading was taken elsewhere, on arrays of its own")
     for name, seconds in medians.items():
         ratio = "" if name == "tuned" else f"   tuned is {seconds / medians['tuned']:.2f} x as fast"
         print(f"  {name:22} {seconds * 1e6:11.1f} us {flops / seconds / 1e9:8.1f} GFLOP/s{ratio}")
     return right and source.kind == "exact"
-
-
-def tuned_flops(func: Any) -> int:
-    """Operations of one call."""
-    from tilewright.compiler.ir import flop_count
-
-    return flop_count(func)
 
 
 def main() -> None:

@@ -58,7 +58,8 @@ class Submission:
     def store(self, store: Store, settings: Settings) -> Job:
         """Create the job; without a worker for it, it is `waiting` from the start and says for what."""
         request = self.request
-        _keep_workload(self.workload, store)
+        w = self.workload
+        store.put_workload(w.key, w.name, w.program, w.script)
         store.put_target(self.target.key, self.target.description)
         if self.hardware is not None and facts_of(self.hardware, store) is None:
             store.put_hardware(self.hardware, "{}")
@@ -78,11 +79,6 @@ class Submission:
         )
         reason = waits_for(job.hardware, store.workers())
         return job if reason is None else store.set_waiting(job.id, reason)
-
-
-def _keep_workload(workload: Workload, store: Store) -> None:
-    """A known key keeps the program it first came with: two people give one workload different names."""
-    store.put_workload(workload.key, workload.name, workload.program, workload.script)
 
 
 def facts_of(hardware: str | None, store: Store) -> dict[str, Any] | None:

@@ -194,6 +194,14 @@ class Poly:
                 found |= a.vars
         return frozenset(found)
 
+    def clamped_vars(self) -> frozenset[Var]:
+        """Every variable that stands inside of a minimum or maximum: two of its values may give one value."""
+        found: set[Var] = set()
+        for a in self.atoms():
+            if type(a) is Fn:
+                found |= a.vars if a.op in ("min", "max") else a.a.clamped_vars() | a.b.clamped_vars()
+        return frozenset(found)
+
     def knobs(self) -> frozenset[Knob]:
         """Every knob inside, also under a `Fn` (not in the extents of variables)."""
         found: set[Knob] = set()

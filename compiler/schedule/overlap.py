@@ -3,7 +3,7 @@ tile."""
 
 from __future__ import annotations
 
-from ..arith import Fn, Poly, Var
+from ..arith import Var
 from ..ir import Block, For, IterKind, PrimFunc
 from .errors import ScheduleError
 
@@ -44,18 +44,5 @@ def _check_init(
 def _tile_loops(b: Block) -> set[Var]:
     """The loop variables that move the base of an overlapped tile: those of the minima in the spatial
     bindings."""
-    found: set[Var] = set()
-    for bind, kind in zip(b.binds, b.kinds, strict=True):
-        if kind is IterKind.SPATIAL:
-            _minima(bind, found)
-    return found
-
-
-def _minima(p: Poly, found: set[Var]) -> None:
-    for a in p.atoms():
-        if isinstance(a, Fn):
-            if a.op in ("min", "max"):
-                found |= a.vars
-            else:
-                _minima(a.a, found)
-                _minima(a.b, found)
+    spatial = (p for p, kind in zip(b.binds, b.kinds, strict=True) if kind is IterKind.SPATIAL)
+    return {v for p in spatial for v in p.clamped_vars()}

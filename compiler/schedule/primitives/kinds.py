@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Fn, Var, is_injective
+from ...arith import Var, is_injective
 from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
 from ..errors import ScheduleError
 from ..find import blocks_under, find_block, find_loop
@@ -19,21 +19,13 @@ def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
             loop = f"loop {at.var.name!r} carries a reduction into {b.buffer.name}"
             reason = f"{loop} and cannot be a {_word(primitive)} loop"
             raise ScheduleError(primitive, reason, func, at)
-        if (b.buffer not in private or primitive == "vectorize") and any(
-            isinstance(a, Fn) and _clamps(a, at.var) for p in b.binds for a in p.atoms()
-        ):
+        clamped = any(at.var in p.clamped_vars() for p in b.binds)
+        if clamped and (b.buffer not in private or primitive == "vectorize"):
             reason = f"iterations of loop {at.var.name!r} overlap in {b.buffer.name}"
             raise ScheduleError(primitive, reason, func, at)
         if at.var not in b.loop_vars(IterKind.SPATIAL) and b.buffer not in private:
             reason = f"every iteration of loop {at.var.name!r} writes the same elements of {b.buffer.name}"
             raise ScheduleError(primitive, reason, func, at)
-
-
-def _clamps(f: Fn, var: Var) -> bool:
-    """Whether a minimum or maximum over `var` stands in f: then two iterations may have one value."""
-    if f.op in ("min", "max") and var in f.vars:
-        return True
-    return any(isinstance(a, Fn) and _clamps(a, var) for p in (f.a, f.b) for a in p.atoms())
 
 
 def _word(primitive: str) -> str:
