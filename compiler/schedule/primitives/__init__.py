@@ -1,12 +1,15 @@
 """Scheduling primitives: pure functions from a program to a program. Each checks, then rewrites, and
 returns."""
 
+from .block_layout import transform_block_layout
 from .cache import cache_read, cache_write, set_scope
 from .compute_at import compute_at, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import annotate_block, annotate_loop, parallel, unroll, vectorize
+from .layout import storage_align, transform_layout
 from .loops import Factor, fuse, reorder, split
 from .reduction import decompose_reduction
+from .rfactor import rfactor
 
 __all__ = [
     "Factor",
@@ -22,8 +25,12 @@ __all__ = [
     "reorder",
     "reverse_compute_at",
     "reverse_compute_inline",
+    "rfactor",
     "set_scope",
     "split",
+    "storage_align",
+    "transform_block_layout",
+    "transform_layout",
     "unroll",
     "vectorize",
 ]

@@ -1,13 +1,16 @@
 """Programs that the scheduling tests start from, and golden texts."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tilewright.compiler import te
-from tilewright.compiler.ir import PrimFunc
+import tilewright as tw
+from tilewright.compiler import interpret, te
+from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.schedule import Schedule, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schedule"
 
@@ -43,5 +46,29 @@ def golden() -> Callable[[str, str], None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         assert text == path.read_text()
+
+    return compare
+
+
+@pytest.fixture
+def keeps_meaning(
+    golden: Callable[[str, str], None],
+) -> Callable[[PrimFunc, Callable[[Schedule], object]], None]:
+    """Does the steps and compares: the golden text, the reference with the interpreter and with machine code,
+    and the program that the trace makes after a round trip through JSON text."""
+
+    def compare(func: PrimFunc, steps: Callable[[Schedule], object]) -> None:
+        sch = Schedule(func)
+        steps(sch)
+        golden(steps.__name__, str(sch) + "\n" + sch.trace.script())
+        expected = interpret.expected(func, interpret.random_inputs(func, 0))
+        for run in (lambda arrays: interpret.run(sch.func, arrays), lambda arrays: tw.build(sch)(*arrays)):
+            arrays = interpret.random_inputs(func, 0)
+            run(arrays)
+            result = interpret.check(expected, arrays)
+            assert result.ok, result.message
+        again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(func)
+        assert structural_equal(again.func, sch.func)
+        assert again.trace == sch.trace
 
     return compare
