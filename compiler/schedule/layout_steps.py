@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
+from typing import Literal
 
 from ..arith import Var
 from ..ir import PrimFunc
@@ -21,6 +23,18 @@ class LayoutSteps(Recorder):
         self._own("rfactor", loop, LoopRV)
         name = self._apply("rfactor", lambda: primitives.rfactor(self.func, loop.var, axis))
         return self._block("rfactor", {"loop": loop.id, "axis": axis}, name)
+
+    def reindex(self, block: BlockRV, access: Literal["read", "write"], index: int) -> BlockRV:
+        """See `primitives.reindex`: the copying block."""
+        self._own("reindex", block, BlockRV)
+        name = self._apply("reindex", lambda: primitives.reindex(self.func, block.name, access, index))
+        return self._block("reindex", {"block": block.id, "access": access, "index": index}, name)
+
+    def pad_einsum(self, block: BlockRV, padding: Sequence[int]) -> None:
+        """See `primitives.pad_einsum`. The block's loops are new ones."""
+        self._own("pad_einsum", block, BlockRV)
+        self._apply("pad_einsum", lambda: (primitives.pad_einsum(self.func, block.name, padding), None))
+        self._record("pad_einsum", {"block": block.id, "padding": tuple(padding)})
 
     def storage_align(self, block: BlockRV, index: int, axis: int, factor: int, offset: int) -> None:
         """See `primitives.storage_align`."""

@@ -8,7 +8,9 @@ from .inline import compute_inline, reverse_compute_inline
 from .kinds import annotate_block, annotate_loop, parallel, unroll, vectorize
 from .layout import storage_align, transform_layout
 from .loops import Factor, fuse, reorder, split
+from .pad_einsum import pad_einsum
 from .reduction import decompose_reduction
+from .reindex import reindex
 from .rfactor import rfactor
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "compute_inline",
     "decompose_reduction",
     "fuse",
+    "pad_einsum",
     "parallel",
+    "reindex",
     "reorder",
     "reverse_compute_at",
     "reverse_compute_inline",
