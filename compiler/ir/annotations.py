@@ -38,6 +38,11 @@ def alignments(b: Block) -> dict[int, tuple[int, int]]:
     return found
 
 
+def without_unit(annotations: tuple[tuple[str, str | int], ...]) -> tuple[tuple[str, str | int], ...]:
+    """The annotations of a loop that is copied out of a unit."""
+    return tuple((k, v) for k, v in annotations if k not in (UNIT, INTRINSIC))
+
+
 def is_reserved(key: str) -> bool:
     """Whether only steps of their own may write the key."""
     return key in (UNIT, INTRINSIC) or key.startswith(ALIGN)

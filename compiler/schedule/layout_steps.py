@@ -7,8 +7,9 @@ from math import isfinite
 from typing import Literal
 
 from ..arith import Var
-from ..ir import PrimFunc
+from ..ir import PrimFunc, user_span
 from . import primitives
+from .errors import ScheduleError
 from .handles import BlockRV, LoopRV
 from .index_expr import MapFunction, Plain
 from .primitives.layout import PadValue
@@ -66,6 +67,22 @@ class LayoutSteps(Recorder):
             lambda: _pair(primitives.transform_block_layout(self.func, block.name, index_map)),
         )
         return self._loops("transform_block_layout", {"block": block.id, "index_map": plain}, loops)
+
+    def blockize(self, loop: LoopRV) -> BlockRV:
+        """See `primitives.blockize`: the unit, of which get_loops gives the loops around."""
+        self._own("blockize", loop, LoopRV)
+        name = self._apply("blockize", lambda: primitives.blockize(self.func, loop.var))
+        return self._block("blockize", {"loop": loop.id}, name)
+
+    def tensorize(self, at: LoopRV | BlockRV, intrinsic: str) -> None:
+        """See `primitives.tensorize`: of a loop, or of a unit that blockize made."""
+        if not isinstance(at, LoopRV | BlockRV):
+            reason = f"expected a loop or a unit of this schedule, got {at!r}"
+            raise ScheduleError("tensorize", reason, span=user_span())
+        self._own("tensorize", at, type(at))
+        loop, unit = (at.var, None) if isinstance(at, LoopRV) else (None, at.name)
+        self._apply("tensorize", lambda: (primitives.tensorize(self.func, loop, unit, intrinsic), None))
+        self._record("tensorize", {"at": at.id, "intrinsic": intrinsic})
 
 
 def _pair(r: tuple[PrimFunc, list[Var], Plain]) -> tuple[PrimFunc, tuple[list[Var], Plain]]:

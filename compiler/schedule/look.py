@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import user_span
 from .errors import ScheduleError
-from .find import find_block
+from .find import loops_around
 from .handles import BlockRV, LoopRV
 from .recorder import Recorder
 
@@ -26,7 +26,7 @@ class Look(Recorder):
         return self._block("get_block", {"block": position}, names[position])
 
     def get_loops(self, block: BlockRV) -> list[LoopRV]:
-        """The loops around a block, outermost first."""
+        """The loops around a block or a unit, outermost first."""
         self._own("get_loops", block, BlockRV)
-        path, _ = self._do("get_loops", lambda: find_block(self.func, block.name, "get_loops"))
+        path = self._do("get_loops", lambda: loops_around(self.func, block.name, "get_loops"))
         return self._loops("get_loops", {"block": block.id}, [f.var for f in path])

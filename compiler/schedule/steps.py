@@ -55,6 +55,8 @@ STEPS: dict[str, Step] = {
     "cache_write": Step({"block": "block", "index": "int", "scope": "scope"}, "block"),
     "set_scope": Step({"block": "block", "index": "int", "scope": "scope"}, "none"),
     "decompose_reduction": Step({"block": "block", "loop": "loop"}, "block"),
+    "blockize": Step({"loop": "loop"}, "block"),
+    "tensorize": Step({"at": "target", "intrinsic": "text"}, "none"),
     "reindex": Step({"block": "block", "access": "text", "index": "int"}, "block"),
     "pad_einsum": Step({"block": "block", "padding": "integers"}, "none"),
     "rfactor": Step({"loop": "loop", "axis": "int"}, "block", {"axis": 0}),

@@ -2,6 +2,7 @@
 returns."""
 
 from .block_layout import transform_block_layout
+from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
 from .compute_at import compute_at, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
@@ -12,11 +13,13 @@ from .pad_einsum import pad_einsum
 from .reduction import decompose_reduction
 from .reindex import reindex
 from .rfactor import rfactor
+from .tensorize import tensorize
 
 __all__ = [
     "Factor",
     "annotate_block",
     "annotate_loop",
+    "blockize",
     "cache_read",
     "cache_write",
     "compute_at",
@@ -33,6 +36,7 @@ __all__ = [
     "set_scope",
     "split",
     "storage_align",
+    "tensorize",
     "transform_block_layout",
     "transform_layout",
     "unroll",

@@ -8,7 +8,7 @@ from ...arith import Atom, Poly, Var, poly, substitute
 from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, map_expr
 from ...ir.func import fresh
 from ..errors import ScheduleError
-from ..find import find_block
+from ..find import check_in_no_unit, find_block
 from ..index_expr import MapError, MapFunction, Plain, spell
 from ..index_map import IndexMap, index_map
 from .loops import add_predicate, rebind
@@ -31,6 +31,7 @@ def check_own_nest(func: PrimFunc, block: Block, path: tuple[For, ...], primitiv
     def refuse(reason: str) -> ScheduleError:
         return ScheduleError(primitive, reason, func, block)
 
+    check_in_no_unit(func, path, block, primitive)
     around = {f.var for f in path}
     loops: list[Var] = []
     for it, bind in zip(block.iters, block.binds, strict=True):

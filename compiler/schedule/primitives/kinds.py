@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...arith import Var, is_injective
 from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop
+from ..find import blocks_under, find_block, find_loop, unit_of
 
 
 def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
@@ -87,6 +87,9 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
                         func,
                         f,
                     )
+                if unit_of(f) is not None:
+                    reason = f"loop {loop.name!r} stands around the unit {unit_of(f)!r}, which is no lane"
+                    raise ScheduleError("vectorize", reason, func, f)
             inner = {f.var for f in path[[f is at for f in path].index(True) :]}
             if b.is_reduction and not is_injective(b.binds, [it.extent for it in b.iters], inner):
                 reason = f"steps of {b.name!r} are repeated under loop {loop.name!r}; its lanes would overlap"

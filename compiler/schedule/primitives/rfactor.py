@@ -24,7 +24,7 @@ from ...ir import (
 )
 from ...ir.rules import REDUCERS
 from ..errors import ScheduleError
-from ..find import blocks_under, find_loop, writers
+from ..find import blocks_under, check_in_no_unit, find_loop, writers
 from ..overlap import check_overlaps
 
 
@@ -82,6 +82,8 @@ def check_rfactor(func: PrimFunc, at: For, axis: int) -> _Reduction:
         names = ", ".join(repr(b.name) for _, b in found)
         raise ScheduleError("rfactor", f"{loop} carries several reductions: {names}", func, at)
     path, block = found[0]
+
+    check_in_no_unit(func, path, block, "rfactor")
 
     def refuse(reason: str) -> ScheduleError:
         return ScheduleError("rfactor", reason, func, block)
