@@ -166,7 +166,7 @@ class TuningSession:
             return "failed", f"no trial gave a time: {reason}"
         kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
         told = f"none of {self.told} trials gave a time ({kinds or 'no failure'}); {reason}"
-        return "failed", self._failed.workload or told
+        return "failed", self._failed.workload or (told + self._failed.example)
 
     @property
     def ready(self) -> bool:
