@@ -4,7 +4,7 @@ returns."""
 from .block_layout import transform_block_layout
 from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
-from .compute_at import compute_at, reverse_compute_at
+from .compute_at import compute_at, compute_locations, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import annotate_block, annotate_loop, parallel, unroll, vectorize
 from .layout import storage_align, transform_layout
@@ -24,6 +24,7 @@ __all__ = [
     "cache_write",
     "compute_at",
     "compute_inline",
+    "compute_locations",
     "decompose_reduction",
     "fuse",
     "pad_einsum",
