@@ -140,14 +140,9 @@ def _inside(block: Block) -> Iterable[Poly]:
 
 
 def follows(p: Poly, known: Iterable[Poly]) -> bool:
-    """Whether p < 0 follows from its bounds or from one of the conditions (each < 0) by a constant."""
-    if proven_negative(p):
-        return True
-    for k in known:
-        d = (p - k).const
-        if d is not None and d <= 0:
-            return True
-    return False
+    """Whether p < 0 follows from its bounds, or from those of its distance to one of the conditions (each
+    < 0)."""
+    return proven_negative(p) or any(proven_negative(p - k - 1) for k in known)
 
 
 def _accesses(block: Block, where: str, at: str) -> None:
