@@ -6,7 +6,7 @@ floor(r/b).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Var, poly
 
@@ -118,29 +118,47 @@ def maximum(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
     return poly(Fn("max", a, b))
 
 
-def _take_mods(p: Poly) -> tuple[Poly, list[tuple[int, Fn]]]:
-    """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a //
-    b)."""
-    mods: list[tuple[int, Fn]] = []
-    for m, c in list(p.terms.items()):
-        a = m[0] if len(m) == 1 else None
-        if type(a) is not Fn or a.op != "floordiv" or not a.b.const or c % a.b.const:
+def _take_mods(p: Poly) -> tuple[Poly, list[tuple[int, Poly, Poly]]]:
+    """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a, b).
+
+    Where x // d stands beside x // (d * b), it may be the a.
+    """
+    mods: list[tuple[int, Poly, Poly]] = []
+    for m in list(p.terms):
+        f = m[0] if len(m) == 1 else None
+        if type(f) is not Fn or f.op != "floordiv" or not f.b.const or m not in p.terms:
             continue
-        k = -c // a.b.const
-        rest = p - (a.a - poly(a) * a.b) * k
-        if len(rest.terms) < len(p.terms) - 1:
-            p = rest
-            mods.append((k, a))
+        for a, b in _dividends(p, f, f.b.const):
+            lead, c = next(iter(a.terms.items()))
+            k = p.terms.get(lead, 0) // c
+            rest = p - (a - poly(f) * b) * k
+            if k and len(rest.terms) < len(p.terms):
+                p = rest
+                mods.append((k, a, poly(b)))
+                break
     return p, mods
+
+
+def _dividends(p: Poly, f: Fn, by: int) -> Iterator[tuple[Poly, int]]:
+    """(a, b) with f = a // b, the finest first: floor(x / (d * b)) = floor(floor(x / d) / b)."""
+    finer = [
+        g
+        for n in p.terms
+        if len(n) == 1 and type(g := n[0]) is Fn and g.op == "floordiv" and g.a == f.a and g is not f
+    ]
+    for g in sorted(finer, key=lambda g: -(g.b.const or 0)):
+        if g.b.const and g.b.const < by and by % g.b.const == 0:
+            yield poly(g), by // g.b.const
+    yield f.a, by
 
 
 def _bound(p: Poly, up: bool) -> Poly:
     out = poly(0)
     if any(type(m[0]) is Fn for m in p.terms if len(m) == 1):
         p, mods = _take_mods(p)
-        for k, f in mods:
+        for k, x, y in mods:
             if (k > 0) == up:
-                out = out + minimum(f.b - 1, _bound(f.a, True), sure=True) * k
+                out = out + minimum(y - 1, _bound(x, True), sure=True) * k
     for m, c in p.terms.items():
         term = poly(c)
         for a in m:
