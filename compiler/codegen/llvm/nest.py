@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...arith import Fn, Monomial, Poly, Var, poly, proven_negative, upper
-from ...ir import Buffer, For, PrimFunc, loads, walk
+from ...ir import Buffer, For, LoopKind, PrimFunc, loads, walk
 from .indices import Terms
 
 
@@ -86,7 +86,9 @@ def whole_tile(s: For, p: Poly) -> Terms | None:
 
 
 def tile_roots(func: PrimFunc) -> set[Var]:
-    """The innermost loop around all uses of each register buffer: a tile is whole there, or at an edge."""
+    """The innermost loop around all uses of each register buffer: a tile is whole there, or at an edge. In a
+    program over sizes also the innermost loop around vectors that use no registers, which is at an edge once.
+    """
     paths: dict[Buffer, list[tuple[For, ...]]] = {}
     for path, b in func.blocks():
         for u in (b.buffer, *(x.buffer for x in loads(b.value))):
@@ -99,4 +101,10 @@ def tile_roots(func: PrimFunc) -> set[Var]:
             depth += 1
         if depth:
             roots.add(used[0][depth - 1].var)
+    if func.sizes:
+        for path, b in func.blocks():
+            around = [f for f in path if f.kind is LoopKind.SERIAL]
+            in_vectors = any(f.kind is LoopKind.VECTORIZED for f in path)
+            if b.predicates and in_vectors and around and not any(f.var in roots for f in path):
+                roots.add(around[-1].var)
     return roots
