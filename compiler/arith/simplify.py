@@ -56,6 +56,8 @@ def floor_div(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
         return poly(Fn("floordiv", r, b))
     if sure and (low.const is None or b.const is None):
         return poly(Fn("floordiv", a, b))
+    if q.terms and proven_negative(-lower(a) - 1):
+        return poly(Fn("floordiv", a, b))
     if low.const is None or b.const is None:
         raise NotProvable(f"cannot prove that {r!r} is not negative in a floor division by {b!r}")
     shift = -(low.const // b.const)
@@ -177,7 +179,7 @@ def _bound(p: Poly, up: bool) -> Poly:
         for a in m:
             high = (c > 0) == up
             if type(a) is Var:
-                term = term * (_last(a) if high else 0)
+                term = term * (_reached(a.extent) - 1 if high else 0)
             elif type(a) is Fn and a.vars:
                 bound = _fn_bound(a, high)
                 # Two lower bounds below 0 would make a positive product.
@@ -188,14 +190,22 @@ def _bound(p: Poly, up: bool) -> Poly:
     return out
 
 
-def _last(v: Var) -> Poly:
-    """The largest value of a variable. Where max(e, 0) is an extent that has a value below it, it is e."""
-    a = v.extent.atom
-    if type(a) is Fn and a.op == "max" and a.b.const == 0:
-        return a.a - 1
-    if type(a) is Fn and a.op == "max" and a.a.const == 0:
-        return a.b - 1
-    return v.extent - 1
+def _reached(extent: Poly) -> Poly:
+    """The extent of a variable that has a value: max(e, 0) is e there."""
+    a = extent.atom
+    if type(a) is not Fn or a.op != "max":
+        return extent
+    return a.a if a.b.const == 0 else a.b if a.a.const == 0 else extent
+
+
+def _over_reached(p: Poly, variables: frozenset[Var]) -> Poly:
+    """`p` with the extents of its variables where these have values."""
+    open_: dict[Atom, Poly] = {}
+    for v in variables:
+        a = v.extent.atom
+        if type(a) is Fn and a.op == "max":
+            open_[a] = _reached(v.extent)
+    return substitute(p, open_) if open_ else p
 
 
 def _fn_bound(a: Fn, high: bool) -> Poly:
@@ -223,14 +233,16 @@ def upper(p: IntoPoly) -> Poly:
     """The largest value over the ranges of the variables, as a polynomial over knobs and sizes (exact
     for affine p)."""
     p = poly(p)
-    return _bound(p, True) if p.vars() else p
+    variables = p.vars()
+    return _bound(_over_reached(p, variables), True) if variables else p
 
 
 def lower(p: IntoPoly) -> Poly:
     """The smallest value over the ranges of the variables, as a polynomial over knobs and sizes (exact
     for affine p)."""
     p = poly(p)
-    return _bound(p, False) if p.vars() else p
+    variables = p.vars()
+    return _bound(_over_reached(p, variables), False) if variables else p
 
 
 def proven_negative(p: IntoPoly) -> bool:

@@ -53,11 +53,12 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
 
 def _function(atom: tuple[str, Dim, Dim], sizes: Mapping[str, int]) -> int:
     op, a, b = atom[0], evaluate(atom[1], sizes), evaluate(atom[2], sizes)
+    # As in the kernel: nothing of what a division by 0 measures is used.
     match op:
         case "floordiv":
-            return a // b
+            return a // max(b, 1)
         case "ceildiv":
-            return -(-a // b)
+            return -(-a // max(b, 1))
         case "min":
             return min(a, b)
     return max(a, b)
