@@ -1,32 +1,18 @@
 """The check of a call's arrays against a kernel's parameters."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .arrays import address_reader, numpy_dtype
-from .dims import Dim, evaluate, name_of, names_in, text
+from .dims import Dim, evaluate, text
 from .errors import ArgumentTypeError, ArgumentValueError
+from .params import ParamInfo
+from .shapes import Misfit, ShapeCheck
 
 Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ParamInfo:
-    """A parameter: its dtype by name ("bool" is stored as bytes), its shape, which may be over sizes, and
-    whether the kernel writes it.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[Dim, ...]
-    is_output: bool
-
-    def __str__(self) -> str:
-        arrow = " out" if self.is_output else ""
-        return f"{self.name}: {self.dtype}[{', '.join(map(text, self.shape))}]{arrow}"
 
 
 class ArgumentCheck:
@@ -46,26 +32,20 @@ class ArgumentCheck:
         self._read = address_reader()
         dtypes = [numpy_dtype(p.dtype) for p in params]
         self._dtypes = dtypes
-        self._open = tuple(any(not isinstance(d, int) for d in p.shape) for p in params)
-        self._sources = tuple((s, *_source(s, params)) for s in sizes)
+        self._shapes = ShapeCheck(self._params, sizes) if sizes else None
         self._expected = tuple(
-            (d, None if is_open else p.shape, p.is_output, d.alignment - 1)
-            for p, d, is_open in zip(params, dtypes, self._open, strict=True)
+            (d, p.shape if all(isinstance(n, int) for n in p.shape) else None, p.is_output, d.alignment - 1)
+            for p, d in zip(params, dtypes, strict=True)
         )
-        self._pairs = tuple(
+        pairs = [
             (i, j)
             for i, p in enumerate(params)
             for j, q in enumerate(params)
             if p.is_output and i != j and not (q.is_output and j < i)
-        )
-        lengths = (
-            None if any(self._open) else [_bytes(d, p.shape) for p, d in zip(params, dtypes, strict=True)]
-        )
-        self._apart = () if lengths is None else self._ranges(lengths)
-
-    def _ranges(self, lengths: Sequence[int]) -> tuple[tuple[int, int, int, int], ...]:
-        """The pairs of arguments that must not overlap, with their lengths in bytes."""
-        return tuple((i, lengths[i], j, lengths[j]) for i, j in self._pairs if lengths[i] and lengths[j])
+        ]
+        #: The pairs of arguments that must not overlap; where no size is open, with their lengths in bytes.
+        self._pairs = tuple(pairs) if sizes else ()
+        self._apart = () if sizes else _lengths(pairs, self._params, dtypes)
 
     def __call__(self, arrays: Sequence[Array]) -> list[int]:
         if len(arrays) != len(self._expected):
@@ -82,40 +62,26 @@ class ArgumentCheck:
             if not flags.c_contiguous or (is_output and not flags.writeable) or address & low_bits:
                 raise self._memory_error(len(addresses), array)
             addresses.append(address)
-        apart = self._apart
-        if any(self._open):
-            addresses += self._sizes_of(arrays)
-            apart = self._ranges([array.nbytes for array in arrays])
-        for i, i_bytes, j, j_bytes in apart:
+        for i, i_bytes, j, j_bytes in self._apart:
             if addresses[i] < addresses[j] + j_bytes and addresses[j] < addresses[i] + i_bytes:
                 raise self._overlap_error(i, j)
+        if self._shapes is not None:
+            self._add_sizes(arrays, addresses, self._shapes)
         return addresses
 
-    def _sizes_of(self, arrays: Sequence[Array]) -> list[int]:
-        for n, p in enumerate(self._params):
-            if arrays[n].ndim != len(p.shape):
-                raise self._kind_error(n, arrays[n])
-        sizes = {s: arrays[n].shape[d] for s, n, d in self._sources}
-        for n, is_open in enumerate(self._open):
-            if is_open:
-                for d, dim in enumerate(self._params[n].shape):
-                    if arrays[n].shape[d] != evaluate(dim, sizes):
-                        raise self._size_error(n, d, dim, arrays[n].shape[d], sizes)
-        return list(sizes.values())
-
-    def _size_error(
-        self, index: int, d: int, dim: Dim, came: int, sizes: dict[str, int]
-    ) -> ArgumentValueError:
-        head = f"{self._at(index)}: dimension {d} is {came}"
-        if isinstance(dim, int):
-            return ArgumentValueError(f"{head}, expected {dim}")
-        from_ = {s: f"argument {n + 1}, {self._params[n].name!r} dimension {k}" for s, n, k in self._sources}
-        name = name_of(dim)
-        if name is not None:
-            return ArgumentValueError(f"{head}, but {name!r} is {sizes[name]} from {from_[name]}")
-        used = [s for s in sizes if s in names_in(dim)]
-        told = " and ".join(f"{s!r} is {sizes[s]} from {from_[s]}" for s in used)
-        return ArgumentValueError(f"{head}, but {text(dim)} is {evaluate(dim, sizes)}, since {told}")
+    def _add_sizes(self, arrays: Sequence[Array], addresses: list[int], shapes: ShapeCheck) -> None:
+        found = shapes(arrays)
+        if type(found) is Misfit:
+            if found.dimension is None:
+                raise self._kind_error(found.argument, arrays[found.argument])
+            raise ArgumentValueError(f"{self._at(found.argument)}: {shapes.reason(found, arrays)}")
+        assert not isinstance(found, Misfit)
+        for i, j in self._pairs:
+            i_bytes, j_bytes = arrays[i].nbytes, arrays[j].nbytes
+            if addresses[i] < addresses[j] + j_bytes and addresses[j] < addresses[i] + i_bytes:
+                if i_bytes and j_bytes:
+                    raise self._overlap_error(i, j)
+        addresses += found
 
     def _at(self, index: int) -> str:
         return f"{self._name}: argument {index + 1}, {self._params[index].name!r}"
@@ -173,17 +139,14 @@ class ArgumentCheck:
         )
 
 
-def _source(size: str, params: Sequence[ParamInfo]) -> tuple[int, int]:
-    """The argument and the dimension that tell the size."""
-    for n, p in enumerate(params):
-        for d, dim in enumerate(p.shape):
-            if name_of(dim) == size:
-                return n, d
-    raise ValueError(f"the size {size!r} is no dimension of a parameter by itself")
-
-
-def _bytes(dtype: np.dtype[Any], shape: Sequence[Any]) -> int:
-    return dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+def _lengths(
+    pairs: Sequence[tuple[int, int]], params: Sequence[ParamInfo], dtypes: Sequence[np.dtype[Any]]
+) -> tuple[tuple[int, int, int, int], ...]:
+    """(argument, its bytes, other argument, its bytes) of the pairs without empty arrays."""
+    sizes = [
+        d.itemsize * math.prod(evaluate(n, {}) for n in p.shape) for p, d in zip(params, dtypes, strict=True)
+    ]
+    return tuple((i, sizes[i], j, sizes[j]) for i, j in pairs if sizes[i] and sizes[j])
 
 
 def _shape_text(shape: tuple[Dim, ...]) -> str:
