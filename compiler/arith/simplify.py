@@ -126,13 +126,13 @@ def not_negative(p: IntoPoly) -> Poly:
     return p if proven_negative(-lower(p) - 1) else maximum(p, 0)
 
 
-def _take_mods(p: Poly) -> tuple[Poly, list[tuple[Poly, Fn]]]:
+def _take_mods(p: Poly, of_vars: bool = True) -> tuple[Poly, list[tuple[Poly, Fn]]]:
     """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a //
-    b), where k has no variables."""
+    b), where k has no variables. Remainders of what has variables, or of sizes alone."""
     mods: list[tuple[Poly, Fn]] = []
     for m, c in list(p.terms.items()):
         for a in m:
-            if type(a) is not Fn or a.op != "floordiv":
+            if type(a) is not Fn or a.op != "floordiv" or bool(a.vars) != of_vars:
                 continue
             k = _multiple(m, c, a)
             if k is None:
@@ -251,6 +251,12 @@ def proven_negative(p: IntoPoly) -> bool:
     u = upper(p)
     if u.const is not None:
         return u.const < 0
+    if any(type(a) is Fn and a.op == "floordiv" for m in u.terms for a in m):
+        # Remainders of sizes, once the others have cancelled.
+        u, mods = _take_mods(u, of_vars=False)
+        for k, f in mods:
+            if all(c > 0 for c in k.terms.values()):
+                u = u + (f.b - 1) * k
     # Products of a positive and a negative knob term cannot be compared here; and a Fn may be 0, so that one
     # term that is surely below 0 must stand in the sum.
     if any(c > 0 for c in u.terms.values()):

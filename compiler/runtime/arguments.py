@@ -9,7 +9,7 @@ import numpy as np
 from .arrays import address_reader, numpy_dtype
 from .dims import Dim, evaluate, text
 from .errors import ArgumentTypeError, ArgumentValueError
-from .params import ParamInfo
+from .params import ParamInfo as ParamInfo
 from .shapes import Misfit, ShapeCheck
 
 Array = np.ndarray[Any, Any]
@@ -78,9 +78,9 @@ class ArgumentCheck:
         assert not isinstance(found, Misfit)
         for i, j in self._pairs:
             i_bytes, j_bytes = arrays[i].nbytes, arrays[j].nbytes
-            if addresses[i] < addresses[j] + j_bytes and addresses[j] < addresses[i] + i_bytes:
-                if i_bytes and j_bytes:
-                    raise self._overlap_error(i, j)
+            before, after = addresses[i] < addresses[j] + j_bytes, addresses[j] < addresses[i] + i_bytes
+            if before and after and i_bytes and j_bytes:
+                raise self._overlap_error(i, j)
         addresses += found
 
     def _at(self, index: int) -> str:
@@ -143,9 +143,8 @@ def _lengths(
     pairs: Sequence[tuple[int, int]], params: Sequence[ParamInfo], dtypes: Sequence[np.dtype[Any]]
 ) -> tuple[tuple[int, int, int, int], ...]:
     """(argument, its bytes, other argument, its bytes) of the pairs without empty arrays."""
-    sizes = [
-        d.itemsize * math.prod(evaluate(n, {}) for n in p.shape) for p, d in zip(params, dtypes, strict=True)
-    ]
+    lengths = [math.prod(evaluate(n, {}) for n in p.shape) for p in params]
+    sizes = [n * d.itemsize for n, d in zip(lengths, dtypes, strict=True)]
     return tuple((i, sizes[i], j, sizes[j]) for i, j in pairs if sizes[i] and sizes[j])
 
 
