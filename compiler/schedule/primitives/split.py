@@ -54,8 +54,7 @@ def split_extents(
     tight = [None if f is None else _at_most(f, extent) for f in factors]
     for t in tight:
         beyond = poly(0) if t is None else t - extent
-        if beyond.const is not None and beyond.const > 0:
-            assert t is not None
+        if (_bounds(beyond) or (0, 0))[0] > 0:
             reason = f"every value of the knob {t!r} is above the {extent!r} iterations"
             raise ScheduleError("split", reason, func, at)
         if _decided_by_knobs(beyond) and not _holds(beyond):
@@ -90,19 +89,24 @@ def _of_knobs(a: Atom) -> bool:
 
 
 def _holds(p: Poly) -> bool:
-    """Whether p <= 0 for every value of the knobs; one knob alone is tried at the ends of its domain."""
-    return proven_negative(p - 1) or _largest(p) <= 0
+    """Whether p <= 0 for every value of the knobs."""
+    return proven_negative(p - 1) or (_bounds(p) or (1, 1))[1] <= 0
 
 
-def _largest(p: Poly) -> int:
-    total = 0
+def _bounds(p: Poly) -> tuple[int, int] | None:
+    """Between what p lies while its knobs take the values of their domains; None with anything else in it."""
+    low = high = 0
     for m, c in p.terms.items():
+        least = most = c
         for a in m:
             if type(a) is not Knob:
-                return 1
-            c *= a.domain[-1] if c > 0 else a.domain[0]
-        total += c
-    return total
+                return None
+            least, most = (
+                least * (a.domain[0] if c > 0 else a.domain[-1]),
+                most * (a.domain[-1] if c > 0 else a.domain[0]),
+            )
+        low, high = low + least, high + most
+    return low, high
 
 
 def check_split(func: PrimFunc, at: For, overlap: int, count: int) -> None:
