@@ -70,7 +70,7 @@ CASES = {
     ),
     "an unknown loop kind": (
         ("body/0/kind", "gpu"),
-        "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled",
+        "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled, thread",
         "/body/0/kind",
     ),
     "a name that is no identifier": (

@@ -4,10 +4,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tilewright.compiler import te
-from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler import interpret, te
+from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.schedule import Schedule, Trace
+
+Steps = Callable[[Schedule], object]
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schedule"
 
@@ -45,3 +49,26 @@ def golden() -> Callable[[str, str], None]:
         assert text == path.read_text()
 
     return compare
+
+
+@pytest.fixture
+def keeps_its_meaning(golden: Callable[[str, str], None]) -> Callable[[PrimFunc, Steps], None]:
+    """Checks steps on a program: the golden text named like them, the same values by the interpreter, and the
+    same program again from the trace's JSON and from the Python that it prints as."""
+
+    def check(func: PrimFunc, steps: Steps) -> None:
+        sch = Schedule(func)
+        steps(sch)
+        golden(steps.__name__, str(sch) + "\n" + sch.trace.script())
+        before, after = interpret.random_inputs(func, 0), interpret.random_inputs(func, 0)
+        interpret.run(func, before)
+        interpret.run(sch.func, after)
+        np.testing.assert_allclose(after[-1], before[-1], rtol=2e-6, atol=2e-6)
+        again = Trace.from_json(sch.trace.to_json()).apply(func)
+        assert structural_equal(again.func, sch.func)
+        assert again.trace == sch.trace
+        written = Schedule(func)
+        exec(sch.trace.script(), {"sch": written})
+        assert structural_equal(written.func, sch.func)
+
+    return check
