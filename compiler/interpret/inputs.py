@@ -35,7 +35,7 @@ def poisoned(buffer: Buffer) -> Array:
     if buffer.dtype.is_float:
         out.fill(np.nan)
     else:
-        out.view(np.uint8).reshape(-1)[:] = POISON
+        out.reshape(-1).view(np.uint8)[:] = POISON
     return out
 
 

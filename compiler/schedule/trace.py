@@ -11,6 +11,7 @@ import rfc8785
 from ..ir import PrimFunc
 from ..ir.expr import SCOPES
 from .errors import TraceError
+from .index_json import read_map
 from .steps import STEPS, ArgKind
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Instruction:
 
 
 def _plain(v: Json) -> Json:
-    return list(v) if isinstance(v, tuple) else v
+    return [_plain(x) for x in v] if isinstance(v, tuple) else v
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +191,16 @@ def _argument(v: Json, kind: ArgKind, at: str) -> Json:
         if type(v) not in (str, int):
             raise TraceError(f"expected a string or an integer, got {v!r}", at)
         return v
-    if kind == "order" and v is None:
+    if kind in ("order", "number") and v is None:
         return None
+    if kind == "number":
+        if type(v) not in (bool, int, float) and v not in ("inf", "-inf", "nan"):
+            raise TraceError(f"expected a number, got {v!r}", at)
+        return v
     if not isinstance(v, Sequence) or isinstance(v, str) or len(v) > 100_000:
         raise TraceError(f"expected an array, got {v!r}", at)
+    if kind == "map":
+        return read_map(v, at)
     if kind == "factors":
         return tuple(
             x if x is None or isinstance(x, str) else _integer(x, f"{at}/{n}") for n, x in enumerate(v)

@@ -8,7 +8,7 @@ from ...arith import Poly, Var, is_injective
 from ...ir import Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
 from ..depend import crossing
 from ..errors import ScheduleError
-from ..find import blocks_under, find_loop
+from ..find import blocks_under, find_loop, unit_of
 from .notes import AXIS, annotate_loop
 
 
@@ -137,6 +137,9 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
                         func,
                         f,
                     )
+                if unit_of(f) is not None:
+                    reason = f"loop {loop.name!r} stands around the unit {unit_of(f)!r}, which is no lane"
+                    raise ScheduleError("vectorize", reason, func, f)
             inner = {f.var for f in path[[f is at for f in path].index(True) :]}
             if b.is_reduction and not is_injective(b.binds, [it.extent for it in b.iters], inner):
                 reason = f"steps of {b.name!r} are repeated under loop {loop.name!r}; its lanes would overlap"
