@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import dropwhile, islice, takewhile
 
 from ..arith import Var
 from ..ir import Block, Buffer, For, PrimFunc, Stmt, loads, walk
@@ -110,3 +111,19 @@ def readers(func: PrimFunc, buffer: Buffer) -> list[Block]:
         for _, b in func.blocks()
         if b.buffer is not buffer and any(x.buffer is buffer for x in loads(b.value))
     ]
+
+
+def producers(func: PrimFunc, block: Block) -> list[Block]:
+    """The blocks before `block` that write a buffer which it reads, in program order."""
+    read = {x.buffer for x in loads(block.value)}
+    return [b for b in takewhile(lambda b: b is not block, _blocks(func)) if b.buffer in read]
+
+
+def consumers(func: PrimFunc, block: Block) -> list[Block]:
+    """The blocks behind `block` that read the buffer which it writes, in program order."""
+    behind = islice(dropwhile(lambda b: b is not block, _blocks(func)), 1, None)
+    return [b for b in behind if any(x.buffer is block.buffer for x in loads(b.value))]
+
+
+def _blocks(func: PrimFunc) -> Iterator[Block]:
+    return (b for _, b in func.blocks())

@@ -21,7 +21,7 @@ def replay(trace: Trace, func: PrimFunc) -> Schedule:
         at = f"/steps/{n}"
         args = {k: _value(i, k, names, at) for k in i.args}
         method = getattr(sch, i.name)
-        if i.name in ("fuse", "reorder"):
+        if "loops" in args:
             out = method(*args["loops"])
         elif i.name == "sample_categorical":
             out = method(args["candidates"], name=i.outputs[0])

@@ -105,11 +105,8 @@ class Trace:
                     value = config.get(knob)
                     if type(value) is not int or value < 1:
                         raise TraceError(f"knob {knob!r} takes an integer of at least 1, got {value!r}")
-            elif "factors" in i.args:
-                factors = tuple(config[f] if isinstance(f, str) else f for f in i.args["factors"])
-                out.append(replace(i, args={**i.args, "factors": factors}))
             else:
-                out.append(i)
+                out.append(replace(i, args={k: _resolved(i.name, k, v, config) for k, v in i.args.items()}))
         return Trace(tuple(out))
 
     def apply(self, func: PrimFunc) -> Schedule:
@@ -124,6 +121,12 @@ class Trace:
         from .python import script
 
         return script(self)
+
+
+def _resolved(step: str, key: str, v: Json, config: Mapping[str, int]) -> Json:
+    if STEPS[step].args[key] != "factors":
+        return v
+    return tuple(config[x] if isinstance(x, str) else x for x in v)
 
 
 def _instruction(data: Json, at: str) -> Instruction:
@@ -145,7 +148,12 @@ def _instruction(data: Json, at: str) -> Instruction:
         else:
             raise TraceError(f"{name} lacks the argument {key!r}", at)
     outputs = _names(data.get("out", []), f"{at}/out")
-    counts = {"none": (0, 0), "loops": (0, 100), "knobs": (0, 100)}.get(step.out, (1, 1))
+    counts = {
+        "none": (0, 0),
+        "loops": (0, 100),
+        "knobs": (0, 100),
+        "blocks": (0, MAX_STEPS),
+    }.get(step.out, (1, 1))
     if not counts[0] <= len(outputs) <= counts[1]:
         raise TraceError(f"{name} gives {step.out}, but names {len(outputs)} outputs", f"{at}/out")
     hints = data.get("hints", [])

@@ -6,19 +6,28 @@ from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
 from .compute_at import compute_at, compute_locations, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
-from .kinds import annotate_block, annotate_loop, parallel, unroll, vectorize
+from .kinds import bind, parallel, unroll, vectorize
 from .layout import storage_align, transform_layout
-from .loops import Factor, fuse, reorder, split
+from .loops import fuse, reorder
+from .merge import merge_loops
+from .notes import annotate_block, annotate_loop, unannotate_block, unannotate_loop
 from .pad_einsum import pad_einsum
+from .partition import Point, loop_partition
 from .reduction import decompose_reduction
 from .reindex import reindex
 from .rfactor import rfactor
+from .split import Factor, Tail, split
 from .tensorize import tensorize
+from .unit_loop import add_unit_loop
 
 __all__ = [
     "Factor",
+    "Point",
+    "Tail",
+    "add_unit_loop",
     "annotate_block",
     "annotate_loop",
+    "bind",
     "blockize",
     "cache_read",
     "cache_write",
@@ -27,6 +36,8 @@ __all__ = [
     "compute_locations",
     "decompose_reduction",
     "fuse",
+    "loop_partition",
+    "merge_loops",
     "pad_einsum",
     "parallel",
     "reindex",
@@ -40,6 +51,8 @@ __all__ = [
     "tensorize",
     "transform_block_layout",
     "transform_layout",
+    "unannotate_block",
+    "unannotate_loop",
     "unroll",
     "vectorize",
 ]

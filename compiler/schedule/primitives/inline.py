@@ -9,7 +9,7 @@ from ...arith import Atom, Poly, Var, poly, substitute
 from ...ir import Block, Expr, Load, PrimFunc, Stmt, loads, map_expr, map_loads
 from ...ir.annotations import INTRINSIC
 from ..errors import ScheduleError
-from ..find import check_in_no_unit, find_block, readers, writers
+from ..find import check_in_no_unit, find_block, readers, root_of, writers
 
 
 def is_permutation(indices: Sequence[Poly], iters: Sequence[Var]) -> bool:
@@ -45,6 +45,12 @@ def check_compute_inline(func: PrimFunc, block: Block) -> None:
         raise ScheduleError("compute_inline", f"{block.name!r} reads the buffer that it writes", func, block)
     if not readers(func, block.buffer):
         raise ScheduleError("compute_inline", f"nobody reads {block.buffer.name}", func, block)
+    order = [b.name for _, b in func.blocks()]
+    for x in loads(block.value):
+        for w in writers(func, x.buffer):
+            if order.index(w.name) > order.index(block.name):
+                reason = f"{block.name!r} reads {x.buffer.name} before {w.name!r} writes it"
+                raise ScheduleError("compute_inline", reason, func, block)
 
 
 def compute_inline(func: PrimFunc, name: str) -> PrimFunc:
@@ -107,6 +113,13 @@ def check_reverse_compute_inline(func: PrimFunc, block: Block) -> Block:
     extents = {p.atom: e for p, e in zip(next(iter(used)), source.shape, strict=True)}
     if any(extents[it] != it.extent for it in block.iters):
         raise refuse(f"{block.name!r} covers only a part of {source.name}")
+    if writers(func, block.buffer) != [block]:
+        raise refuse(f"{block.buffer.name} is written by more than one block")
+    for x in loads(block.value):
+        for w in writers(func, x.buffer) if x.buffer is not source else ():
+            if root_of(func, w.name) >= root_of(func, producer.name):
+                late = f"{w.name!r} writes no earlier than {producer.name!r}, its producer"
+                raise refuse(f"{block.name!r} reads {x.buffer.name}, which {late}")
     return producer
 
 

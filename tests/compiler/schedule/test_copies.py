@@ -61,8 +61,8 @@ def pad_einsum_and_tile(s: Schedule) -> None:
     [reindex_a_read, reindex_a_write, reindex_both_and_tile, pad_einsum_all, pad_einsum_the_reduction],
     ids=lambda s: s.__name__,
 )
-def test_a_matmul_through_copies(matmul: PrimFunc, steps: Steps, keeps_meaning: Keeps) -> None:
-    keeps_meaning(matmul, steps)
+def test_a_matmul_through_copies(matmul: PrimFunc, steps: Steps, keeps_its_meaning: Keeps) -> None:
+    keeps_its_meaning(matmul, steps)
 
 
 def convolution() -> PrimFunc:
@@ -75,8 +75,8 @@ def reindex_an_image_to_columns(s: Schedule) -> None:
     s.reindex(s.get_block("Y"), "read", 1)
 
 
-def test_a_padded_convolution_through_columns(keeps_meaning: Keeps) -> None:
-    keeps_meaning(convolution(), reindex_an_image_to_columns)
+def test_a_padded_convolution_through_columns(keeps_its_meaning: Keeps) -> None:
+    keeps_its_meaning(convolution(), reindex_an_image_to_columns)
 
 
 def equal(func: PrimFunc, sch: Schedule) -> None:
@@ -248,9 +248,9 @@ def test_a_split_block_is_not_padded(matmul: PrimFunc) -> None:
     )
 
 
-def test_tiles_of_a_padded_matmul_have_no_tail(keeps_meaning: Keeps) -> None:
+def test_tiles_of_a_padded_matmul_have_no_tail(keeps_its_meaning: Keeps) -> None:
     a = te.placeholder((10, 7), "float32", name="A")
     b = te.placeholder((7, 6), "float32", name="B")
     k = te.reduce_axis((0, 7), name="k")
     c = te.compute((10, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    keeps_meaning(te.create_prim_func([a, b, c], name="matmul"), pad_einsum_and_tile)
+    keeps_its_meaning(te.create_prim_func([a, b, c], name="matmul"), pad_einsum_and_tile)

@@ -73,9 +73,9 @@ CHAIN = [
 
 @pytest.mark.parametrize("steps", CHAIN, ids=lambda s: s.__name__)
 def test_an_elementwise_chain_in_another_layout(
-    chain: PrimFunc, steps: Callable[[Schedule], object], keeps_meaning: Keeps
+    chain: PrimFunc, steps: Callable[[Schedule], object], keeps_its_meaning: Keeps
 ) -> None:
-    keeps_meaning(chain, steps)
+    keeps_its_meaning(chain, steps)
 
 
 def transform_block_layout_of_a_reduction(s: Schedule) -> None:
@@ -100,9 +100,9 @@ def transform_layout_of_packed_weights(s: Schedule) -> None:
     ids=lambda s: s.__name__,
 )
 def test_a_matmul_in_another_layout(
-    matmul: PrimFunc, steps: Callable[[Schedule], object], keeps_meaning: Keeps
+    matmul: PrimFunc, steps: Callable[[Schedule], object], keeps_its_meaning: Keeps
 ) -> None:
-    keeps_meaning(matmul, steps)
+    keeps_its_meaning(matmul, steps)
 
 
 MAPS: dict[str, Callable[..., object]] = {

@@ -61,8 +61,8 @@ def rfactor_outside_of_the_rows(s: Schedule) -> None:
     [rfactor_a_whole_loop, rfactor_a_tail_into_vectors, rfactor_the_outer_part, rfactor_outside_of_the_rows],
     ids=lambda s: s.__name__,
 )
-def test_rows_in_parts_keep_their_sums(steps: Callable[[Schedule], object], keeps_meaning: Keeps) -> None:
-    keeps_meaning(rows(), steps)
+def test_rows_in_parts_keep_their_sums(steps: Callable[[Schedule], object], keeps_its_meaning: Keeps) -> None:
+    keeps_its_meaning(rows(), steps)
 
 
 @pytest.mark.parametrize("reducer", ["sum", "prod", "max", "min"])

@@ -78,15 +78,15 @@ def tensorize_a_unit(s: Schedule) -> None:
     s.unroll(i)
 
 
-def test_a_unit_under_fused_loops(chain: PrimFunc, keeps_meaning: Keeps) -> None:
-    keeps_meaning(chain, blockize_a_tile)
+def test_a_unit_under_fused_loops(chain: PrimFunc, keeps_its_meaning: Keeps) -> None:
+    keeps_its_meaning(chain, blockize_a_tile)
 
 
-def test_a_packed_matmul_of_dots(keeps_meaning: Keeps) -> None:
-    keeps_meaning(mixed_matmul(5, 35, 10), tensorize_a_packed_matmul)
+def test_a_packed_matmul_of_dots(keeps_its_meaning: Keeps) -> None:
+    keeps_its_meaning(mixed_matmul(5, 35, 10), tensorize_a_packed_matmul)
 
 
-def test_a_unit_of_dots(keeps_meaning: Keeps) -> None:
+def test_a_unit_of_dots(keeps_its_meaning: Keeps) -> None:
     a = te.placeholder((3, 4), "int8", name="A")
     b = te.placeholder((16, 4), "int8", name="B")
     k = te.reduce_axis((0, 4), name="k")
@@ -94,7 +94,9 @@ def test_a_unit_of_dots(keeps_meaning: Keeps) -> None:
     def dot(i: te.Index, j: te.Index) -> te.Value:
         return te.sum(te.cast(b[j, k], "int32") * te.cast(a[i, k], "int32"), axis=k)
 
-    keeps_meaning(te.create_prim_func([a, b, te.compute((3, 16), dot, name="C")], name="f"), tensorize_a_unit)
+    keeps_its_meaning(
+        te.create_prim_func([a, b, te.compute((3, 16), dot, name="C")], name="f"), tensorize_a_unit
+    )
 
 
 @pytest.mark.parametrize("shape", [(1, 16, 4), (3, 17, 5), (7, 48, 64)])
