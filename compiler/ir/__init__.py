@@ -24,7 +24,18 @@ from .printer import loop_nest, script
 from .span import Span, user_span
 from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
 from .verify import verify
-from .visit import buffers_read, children, indices_of, loads, map_expr, map_loads, rewrite, walk, walk_expr
+from .visit import (
+    buffers_read,
+    children,
+    guarded_loads,
+    indices_of,
+    loads,
+    map_expr,
+    map_loads,
+    rewrite,
+    walk,
+    walk_expr,
+)
 
 __all__ = [
     "BOOL",
@@ -61,6 +72,7 @@ __all__ = [
     "children",
     "flop_count",
     "from_json",
+    "guarded_loads",
     "indices_of",
     "loads",
     "loop_nest",
