@@ -13,7 +13,8 @@ def add(a: te.Tensor, b: te.Tensor, *, name: str = "Y") -> te.Tensor:
     """a + b, of one shape."""
     if a.shape != b.shape:
         raise tensor_error(f"topi.add: the shapes of {a!r} and {b!r} differ")
-    return te.compute(a.shape, lambda *i: a[i] + b[i], name=name)
+    y: te.Tensor = te.compute(a.shape, lambda *i: a[i] + b[i], name=name)
+    return y
 
 
 def unary(x: te.Tensor, function: str, *, name: str = "Y") -> te.Tensor:
@@ -26,4 +27,5 @@ def transpose(x: te.Tensor, axes: Sequence[int], *, name: str = "Y") -> te.Tenso
     if sorted(axes) != list(range(x.ndim)):
         raise tensor_error(f"topi.transpose: {list(axes)} is no order of the {x.ndim} dimensions of {x!r}")
     shape = tuple(x.shape[d] for d in axes)
-    return te.compute(shape, lambda *i: x[tuple(i[axes.index(d)] for d in range(x.ndim))], name=name)
+    y: te.Tensor = te.compute(shape, lambda *i: x[tuple(i[axes.index(d)] for d in range(x.ndim))], name=name)
+    return y

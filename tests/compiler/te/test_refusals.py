@@ -34,17 +34,17 @@ MISTAKES = {
     "too few arguments": (
         over(lambda i, j: A[i, j]),
         te.TensorError,
-        "te.compute 'C': the function takes 2 arguments, but the shape has 1 dimension",
+        "te.compute 'C': the function takes 2 arguments, but the shape has 1 dimension; expected 1, got 2",
     ),
     "too many arguments": (
         over(lambda i: A[i, 0], (4, 3)),
         te.TensorError,
-        "te.compute 'C': the function takes 1 argument, but the shape has 2 dimensions",
+        "te.compute 'C': the function takes 1 argument, but the shape has 2 dimensions; expected 2, got 1",
     ),
     "no function": (
         lambda: te.compute((4,), A, name="C"),
         te.TensorError,
-        "te.compute 'C': expected a function of 1 indices, got Tensor",
+        "te.compute 'C': expected a function of 1 index, got Tensor",
     ),
     "too few indices": (over(lambda i: A[i]), te.TensorError, "'A' has 2 dimensions, got 1 index"),
     "too many indices": (over(lambda i: B[i, 0]), te.TensorError, "'B' has 1 dimension, got 2 indices"),
@@ -150,10 +150,16 @@ MISTAKES = {
         TypeMismatch,
         "te.compute 'C': the function must return a value, got NoneType",
     ),
-    "two results": (
-        over(lambda i: (A[i, 0], A[i, 1])),
+    "no results": (
+        over(lambda i: ()),
         te.TensorError,
-        "te.compute 'C': one result is supported, got a tuple of 2",
+        "te.compute 'C': the function must return a value, got an empty tuple",
+    ),
+    "a literal among the results": (
+        over(lambda i: (A[i, 0], 1)),
+        TypeMismatch,
+        "te.compute 'C': entry 1 of the tuple must be a value, got the literal 1, which has no dtype; "
+        "te.const gives it one",
     ),
     "a tensor as an operand": (
         over(lambda i: A[i, 0] + B),
