@@ -15,10 +15,10 @@ from ..ir.expr import COMPARE_OPS, Binary, Buffer, Compare, Const, Expr, Load, U
 from ..ir.rules import refused
 from ..ir.span import Span, user_span
 from ..ir.visit import indices_of
-from .errors import mismatch
+from .errors import mismatch, second_operand
 from .literal import is_literal, literal
 from .logic import conjunction, disjunction, negation
-from .symbolic import SIGNS, Symbolic
+from .symbolic import INFIX, SIGNS, Symbolic
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -167,16 +167,17 @@ def same_dtype(op: str, a: object, b: object) -> tuple[Value, Value]:
         assert isinstance(b, Value)
         return _adopt(sign, a, b.dtype), b
     if not isinstance(b, Value):
-        return a, _adopt(sign, b, a.dtype)
+        return a, _adopt(sign, b, a.dtype, second_operand(None) if op in INFIX else None)
     if a.dtype != b.dtype:
-        raise mismatch(f"{sign}: the operands are {a.dtype} and {b.dtype}; te.cast one of them")
+        reason = f"{sign}: the operands are {a.dtype} and {b.dtype}; te.cast one of them"
+        raise mismatch(reason, second_operand(b.span))
     return a, b
 
 
-def _adopt(sign: str, x: object, dtype: DType) -> Value:
+def _adopt(sign: str, x: object, dtype: DType, at: Span | None = None) -> Value:
     if not is_literal(x):
-        raise mismatch(f"{sign}: the other operand is {found(x)}")
-    return Value(literal(x, dtype))
+        raise mismatch(f"{sign}: the other operand is {found(x)}", at)
+    return Value(literal(x, dtype, at))
 
 
 def check(op: str, dtype: DType) -> None:
