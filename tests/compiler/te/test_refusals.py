@@ -80,11 +80,10 @@ MISTAKES = {
         "reductions take an axis each",
     ),
     "a reduce axis reduced twice, deep inside": (
-        over(
-            lambda i: te.max(te.exp(te.sum(B[k2] * te.argmin(B[k], axis=k, dtype="int32"), axis=k2)), axis=k)
-        ),
-        TypeMismatch,
-        "*: the operands are float32 and int32; te.cast one of them",
+        over(lambda i: te.max(te.exp(te.sum(B[k2] * te.min(A[0, k], axis=k), axis=k2)) * B[k], axis=k)),
+        te.TensorError,
+        "te.max: the reduce axis 'k' is reduced already by te.min inside of the expression; nested "
+        "reductions take an axis each",
     ),
     "a reduce axis of a place reduced twice": (
         over(lambda i: te.sum(te.argmin(B[k], axis=k) * N[k], axis=k)),
