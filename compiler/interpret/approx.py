@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.dtype import DType
-from .functions import FUNCTIONS, LIPSCHITZ, ULPS
+from ..ir.rounding import converted
+from .functions import FUNCTIONS, LIPSCHITZ, ULPS, power
 from .inputs import Array
 
 
@@ -122,7 +123,7 @@ def _float_binary(op: str, dtype: DType, a: Approx, b: Approx) -> Approx:
             r = a.value / b.value
             return fit(r, _sum(_quotient_error(r, a, b), rounding(r, dtype)), dtype)
     assert op == "pow"
-    r = np.power(a.value, b.value)
+    r = power(a.value, b.value)
     return fit(r, _sum(_power_error(r, a, b), rounding(r, dtype, ULPS["pow"])), dtype)
 
 
@@ -140,7 +141,7 @@ def _power_error(r: Array, a: Approx, b: Approx) -> Array | None:
     ea = a.error if a.error is not None else np.zeros(())
     eb = b.error if b.error is not None else np.zeros(())
     # a power is monotone in each operand: the corners of the box around them hold the extremes
-    corners = [np.power(a.value + s * ea, b.value + t * eb) for s in (-1, 1) for t in (-1, 1)]
+    corners = [power(a.value + s * ea, b.value + t * eb) for s in (-1, 1) for t in (-1, 1)]
     return _farthest(r, corners)
 
 
@@ -260,7 +261,7 @@ def cast(source: DType, to: DType, a: Approx) -> Approx:
         return fit(a.value, _sum(carried, rounding(a.value, to)), to)
     if to.is_float:
         # One rounding of an exact integer: the same in every implementation.
-        return Approx(a.value.astype(to.numpy).astype(np.float64), carried)
+        return Approx(converted(a.value, to).astype(np.float64), carried)
     if source.is_float and carried is not None:
         carried = np.trunc(a.value + carried) - np.trunc(a.value - carried)
     return Approx(a.value.astype(to.numpy), carried)

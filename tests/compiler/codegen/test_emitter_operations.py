@@ -201,7 +201,7 @@ def test_powers_with_a_constant_exponent_agree_with_numpy(
 ) -> None:
     a, c = edges(dtype), DType.parse(dtype)
     with np.errstate(all="ignore"):
-        expected = np.power(a, np.array(exponent, dtype))
+        expected = np.power(a, np.full_like(a, exponent))
     got = elementwise(lambda x: Binary("pow", x, Const(exponent, c)), dtype, a, vector=vector)
     np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
 
