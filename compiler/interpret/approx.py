@@ -43,7 +43,7 @@ def _all_finite(x: Array) -> bool:
 
 def rounding(r: Array, dtype: DType, ulps: float = 1.0) -> Array:
     """The error of rounding results `r`; 0 for an infinity."""
-    tiny = float(np.finfo(np.float32 if dtype.code == "bfloat" else dtype.numpy).smallest_subnormal)
+    tiny = 2.0**-133 if dtype.code == "bfloat" else float(np.finfo(dtype.numpy).smallest_subnormal)
     size = np.abs(r)
     if not _all_finite(r):
         size = np.where(np.isfinite(r), size, 0.0)
@@ -189,7 +189,7 @@ def unary(op: str, dtype: DType, a: Approx) -> Approx:
     ulps = ULPS.get(op)
     if ulps is None:
         return Approx(r, carried)
-    return fit(r, _sum(carried, rounding(np.ones(()) if op in LIPSCHITZ else r, dtype, ulps)), dtype)
+    return fit(r, _sum(carried, rounding(np.ones_like(r) if op in LIPSCHITZ else r, dtype, ulps)), dtype)
 
 
 def _spread(op: str, r: Array, x: Array, e: Array) -> Array:
@@ -264,4 +264,14 @@ def cast(source: DType, to: DType, a: Approx) -> Approx:
         return Approx(converted(a.value, to).astype(np.float64), carried)
     if source.is_float and carried is not None:
         carried = np.trunc(a.value + carried) - np.trunc(a.value - carried)
+    if source.is_float:
+        carried = _sum(carried, _undefined(a.value, to))
     return Approx(a.value.astype(to.numpy), carried)
+
+
+def _undefined(x: Array, to: DType) -> Array | None:
+    """Infinite where the integer that a float becomes is not specified: out of range, and of NaN. Integers
+    below 32 bits are made by way of int32."""
+    low, high = to.limits if to.bits >= 32 else (-(2**31), 2**31 - 1)
+    known = (np.trunc(x) >= low) & (x < float(high + 1))
+    return None if bool(known.all()) else np.where(known, 0.0, np.inf)
