@@ -109,6 +109,13 @@ class Memory:
         if where is True:
             self._b.statement(f"store {kind} {text}, ptr {p}, align {access.align}")
             return
+        only = _only_lane(where) if access.element[0] == "i" else None
+        if only is not None:
+            # LLVM 22 stores the lane as wide as it was before a truncation, over what lies behind.
+            one = self._b.shared(f"extractelement {kind} {text}, i64 {only}")
+            p = self._b.pure(f"getelementptr {access.element}, ptr {{}}, i64 {{}}", p, only) if only else p
+            self._b.statement(f"store {access.element} {one}, ptr {p}, align {access.align}")
+            return
         p = self._mapped(b.buffer, p, where)
         f = f"@llvm.masked.store.{name}.p0"
         self._b.declare("void", f, kind, "ptr", "i32 immarg", bits)
@@ -313,6 +320,14 @@ class Memory:
             return v
         kind = vector_type("i8", self._point.lanes if is_vector else None)
         return self._b.shared(f"icmp ne {kind} {text}, {'zeroinitializer' if is_vector else '0'}"), is_vector
+
+
+def _only_lane(where: Condition) -> int | None:
+    """The lane of an immediate mask with one lane."""
+    if isinstance(where, bool) or where[0][0] != "<":
+        return None
+    lanes = [n for n, bit in enumerate(where[0].split(",")) if "true" in bit]
+    return lanes[0] if len(lanes) == 1 else None
 
 
 def _zero_in_memory(dtype: DType) -> str:
