@@ -35,6 +35,7 @@ def poisoned(buffer: Buffer) -> Array:
     if buffer.dtype.is_float:
         out.fill(np.nan)
     else:
+        # Flat first: an array without dimensions has no view of another width.
         out.reshape(-1).view(np.uint8)[:] = POISON
     return out
 

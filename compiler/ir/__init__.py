@@ -32,9 +32,11 @@ from .visit import (
     loads,
     map_expr,
     map_loads,
+    only_moves,
     rewrite,
     walk,
     walk_expr,
+    widest_value,
 )
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "map_expr",
     "map_loads",
     "nest",
+    "only_moves",
     "rewrite",
     "script",
     "sizes_from",
@@ -88,5 +91,6 @@ __all__ = [
     "verify",
     "walk",
     "walk_expr",
+    "widest_value",
     "workload_key",
 ]
