@@ -1,7 +1,7 @@
 """The loop-nest IR with blocks: immutable programs over buffers."""
 
 from .dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, TypeMismatch
-from .errors import VerifyError
+from .errors import ScriptError, VerifyError
 from .expr import (
     Binary,
     Buffer,
@@ -19,6 +19,7 @@ from .expr import (
 from .from_json import from_json
 from .func import IRModule, PrimFunc, flop_count
 from .json import canonical_json, structural_equal, to_json, workload_key
+from .parser import parse_module, parse_script
 from .printer import loop_nest, script
 from .span import Span, user_span
 from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
@@ -48,6 +49,7 @@ __all__ = [
     "LoopKind",
     "PrimFunc",
     "Scope",
+    "ScriptError",
     "Select",
     "Span",
     "Stmt",
@@ -65,6 +67,8 @@ __all__ = [
     "map_expr",
     "map_loads",
     "nest",
+    "parse_module",
+    "parse_script",
     "rewrite",
     "script",
     "structural_equal",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.ir import PrimFunc, parse_script, script, structural_equal
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
 
 STEPS = tuple(
@@ -131,6 +131,9 @@ def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
     assert result.ok, f"interpreted: {result.message}\n{walk.sch.trace.script()}"
     again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
     assert structural_equal(again.func, walk.sch.func)
+    read = parse_script(script(walk.sch.func), check=False)
+    assert structural_equal(read, walk.sch.func)
+    assert script(read) == script(walk.sch.func)
     try:
         kernel = tw.build(walk.sch)
     except tw.BuildError as e:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.ir import PrimFunc, parse_script, structural_equal
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
 
 Steps = Callable[[Schedule], object]
@@ -178,6 +178,8 @@ def _check(func: PrimFunc, steps: Steps, golden: Callable[[str, str], None]) -> 
     again = Trace.from_json(sch.trace.to_json()).apply(func)
     assert structural_equal(again.func, sch.func)
     assert again.trace == sch.trace
+    read = parse_script(str(sch.func))
+    assert (structural_equal(read, sch.func), str(read)) == (True, str(sch.func))
 
 
 @pytest.mark.parametrize("steps", CHAIN, ids=lambda s: s.__name__)
