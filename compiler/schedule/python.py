@@ -46,6 +46,9 @@ def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str]
     ]
     if not any(live):
         return call
+    if STEPS[i.name].out == "knobs":
+        # The first factor is None: what the others leave.
+        outputs.insert(0, "_")
     target = ", ".join(outputs) + ("," if len(outputs) == 1 and STEPS[i.name].out == "loops" else "")
     return f"{target} = {call}"
 

@@ -273,3 +273,26 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
     keep += [p for p in existing_iterations(producers, inner) if p not in keep]
     body, loops = renest(block, dims, box, keep, func, "reverse_compute_at")
     return _move(func, name, loop, body, at_end=True), loops
+
+
+def compute_locations(func: PrimFunc, name: str) -> list[Var]:
+    """The loops under which `compute_at` may move a block, outermost first, in program order.
+
+    Raises ScheduleError where there is none.
+    """
+    _, block = find_block(func, name, "sample_compute_location")
+    found: list[Var] = []
+    for reader in readers(func, block.buffer):
+        for f in find_block(func, reader.name, "sample_compute_location")[0]:
+            if f.var in found:
+                continue
+            try:
+                compute_at(func, name, f.var)
+            except ScheduleError:
+                continue
+            found.append(f.var)
+    if not found:
+        raise ScheduleError(
+            "sample_compute_location", f"{name!r} may be moved under no loop of its readers", func, block
+        )
+    return found
