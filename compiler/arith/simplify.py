@@ -6,7 +6,7 @@ floor(r/b).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Var, poly
 
@@ -118,29 +118,48 @@ def maximum(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
     return poly(Fn("max", a, b))
 
 
-def _take_mods(p: Poly) -> tuple[Poly, list[tuple[int, Fn]]]:
-    """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a //
-    b)."""
-    mods: list[tuple[int, Fn]] = []
+def _take_mods(p: Poly) -> tuple[Poly, list[tuple[int, Poly, Poly]]]:
+    """`p` as a rest plus multiples of remainders: every k * (a - n * (a // n)) that stands in it, as
+    (k, a, n).
+
+    The quotient of x // b by n is x // (b * n): what is divided may stand in p as a function too."""
+    mods: list[tuple[int, Poly, Poly]] = []
     for m, c in list(p.terms.items()):
         a = m[0] if len(m) == 1 else None
-        if type(a) is not Fn or a.op != "floordiv" or not a.b.const or c % a.b.const:
+        if type(a) is not Fn or a.op != "floordiv" or not a.b.const:
             continue
-        k = -c // a.b.const
-        rest = p - (a.a - poly(a) * a.b) * k
-        if len(rest.terms) < len(p.terms) - 1:
-            p = rest
-            mods.append((k, a))
+        for x, n in _remainders(a, p):
+            if c % n:
+                continue
+            k = -c // n
+            rest = p - (x - poly(a) * n) * k
+            if len(rest.terms) < len(p.terms) - 1:
+                p = rest
+                mods.append((k, x, poly(n)))
+                break
     return p, mods
+
+
+def _remainders(f: Fn, p: Poly) -> Iterator[tuple[Poly, int]]:
+    """(x, n) for which f is x // n: of what f divides, and of the smaller quotients of it that stand in p."""
+    b = f.b.const
+    assert b is not None
+    yield f.a, b
+    for m in p.terms:
+        g = m[0] if len(m) == 1 else None
+        if type(g) is Fn and g is not f and g.op == "floordiv" and g.a == f.a and g.b.const:
+            n, rest = divmod(b, g.b.const)
+            if not rest and n > 1:
+                yield poly(g), n
 
 
 def _bound(p: Poly, up: bool) -> Poly:
     out = poly(0)
     if any(type(m[0]) is Fn for m in p.terms if len(m) == 1):
         p, mods = _take_mods(p)
-        for k, f in mods:
+        for k, x, n in mods:
             if (k > 0) == up:
-                out = out + minimum(f.b - 1, _bound(f.a, True), sure=True) * k
+                out = out + minimum(n - 1, _bound(x, True), sure=True) * k
     for m, c in p.terms.items():
         term = poly(c)
         for a in m:

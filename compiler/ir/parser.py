@@ -14,7 +14,9 @@ from .dtype import DType, TypeMismatch
 from .errors import ScriptError
 from .expr import SCOPES, Binary, Buffer, Expr, Load
 from .func import IRModule, PrimFunc
-from .parse_values import Values, fail, shown
+from .parse_indices import fail, shown
+from .parse_values import Values
+from .parse_words import Annotations, annotated, called, string
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .trivial import extent_of, loop_kinds
 from .verify import MAX_NODES, verify
@@ -22,19 +24,18 @@ from .verify import MAX_NODES, verify
 #: Of a text, in characters; the largest real programs have some thousands.
 MAX_TEXT = 1_000_000
 _KINDS = {"range" if k is LoopKind.SERIAL else k.value: k for k in LoopKind}
-_Annotations = tuple[tuple[str, str | int], ...]
 
 
 def parse_script(text: str, *, check: bool = True) -> PrimFunc:
-    """The one program in `text`, verified unless `check` is False (what passes make of a program may run past
-    its buffers on purpose).
+    """The one program in `text`, verified unless `check` is False: then the text is trusted to be a printed
+    program (what passes make of one may run past its buffers on purpose).
 
     Raises ScriptError with line and column for what is no program, VerifyError for one that may not be run.
     """
     functions = _functions(text)
     if len(functions) != 1:
         raise ScriptError(f"expected one program, found {len(functions)}; parse_module reads several", 1, 1)
-    func = _read(functions[0])
+    func = _read(functions[0], trusted=not check)
     if check:
         verify(func)
     return func
@@ -76,17 +77,17 @@ def _functions(text: str) -> list[ast.FunctionDef]:
     return out
 
 
-def _read(node: ast.FunctionDef) -> PrimFunc:
+def _read(node: ast.FunctionDef, *, trusted: bool = False) -> PrimFunc:
     try:
-        return _Reader().func(node)
+        return _Reader(trusted).func(node)
     except RecursionError:
         fail("nested too deep", node)
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, trusted: bool) -> None:
         self.buffers: dict[str, Buffer] = {}
-        self.values = Values(self.buffers, {})
+        self.values = Values(self.buffers, {}, trusted=trusted)
 
     def func(self, node: ast.FunctionDef) -> PrimFunc:
         a = node.args
@@ -112,17 +113,17 @@ class _Reader:
         assert isinstance(node, ast.Assign)
         name, call = node.targets[0], node.value
         assert isinstance(name, ast.Name)
-        if len(node.targets) != 1 or not (isinstance(call, ast.Call) and _called(call) == "alloc"):
+        if len(node.targets) != 1 or not (isinstance(call, ast.Call) and called(call) == "alloc"):
             fail(f"expected {name.id} = alloc(float32[4, 8]), got {shown(node)}", node)
         return self.buffer(name.id, call, node)
 
     def buffer(self, name: str, node: ast.expr, at: ast.AST) -> Buffer:
         scope = "global"
-        if isinstance(node, ast.Call) and _called(node) == "alloc":
+        if isinstance(node, ast.Call) and called(node) == "alloc":
             if not 1 <= len(node.args) <= 2 or node.keywords:
                 fail("alloc takes an array such as float32[4, 8], and a scope", node)
             if len(node.args) == 2:
-                scope = _string(node.args[1])
+                scope = string(node.args[1])
                 if scope not in SCOPES:
                     fail(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}", node.args[1])
             node = node.args[0]
@@ -159,15 +160,15 @@ class _Reader:
         if not isinstance(node.target, ast.Name):
             fail("expected one loop variable", node)
         call = node.iter
-        if not isinstance(call, ast.Call) or _called(call) not in _KINDS or len(call.args) != 1:
+        if not isinstance(call, ast.Call) or called(call) not in _KINDS or len(call.args) != 1:
             fail(f"expected one of {', '.join(f'{k}(n)' for k in _KINDS)}, got {shown(call)}", call)
         if node.orelse:
             fail("a loop has no else", node.orelse[0])
         extent = self.extent(self.values.under(names).index(call.args[0]), call.args[0])
         var = Var(node.target.id, extent)
         body = self.body(node.body, (*path, var), {**names, var.name: poly(var)})
-        kind = _KINDS[_called(call)]
-        return For(var, body, kind, _annotations(call.keywords))
+        kind = _KINDS[called(call)]
+        return For(var, body, kind, annotated(call.keywords))
 
     def extent(self, p: Poly, node: ast.expr) -> Poly:
         if p.const is not None and p.const < 1:
@@ -176,13 +177,13 @@ class _Reader:
 
     def block(self, node: ast.With, path: tuple[Var, ...], names: Mapping[str, Poly]) -> Block:
         call = node.items[0].context_expr
-        if len(node.items) != 1 or node.items[0].optional_vars or _called(call) != "block":
+        if len(node.items) != 1 or node.items[0].optional_vars or called(call) != "block":
             fail(f"expected with block('C'):, got {shown(node)}", node)
         assert isinstance(call, ast.Call)
         none = len(call.args) == 2 and isinstance(call.args[1], ast.Constant) and call.args[1].value is None
         if len(call.args) != 1 and not none:
             fail("expected block('C', i=spatial(i_0), ...)", call)
-        head = _Head(name=_string(call.args[0]))
+        head = _Head(name=string(call.args[0]))
         words = []
         for k in call.keywords:
             if isinstance(k.value, ast.Call):
@@ -191,21 +192,21 @@ class _Reader:
                 words.append(k)
         if none:
             head.iters = head.iters or []
-        head.annotations = _annotations(words)
+        head.annotations = annotated(words)
         return self.step(node.body, path, names, head)
 
     def iteration(
         self, k: ast.keyword, call: ast.Call, names: Mapping[str, Poly]
     ) -> tuple[Var, IterKind, Poly]:
         known = [kind.value for kind in IterKind]
-        if _called(call) not in known or call.keywords or not 1 <= len(call.args) <= 2 or k.arg is None:
+        if called(call) not in known or call.keywords or not 1 <= len(call.args) <= 2 or k.arg is None:
             fail(f"expected {' or '.join(f'{n}(index, extent)' for n in known)}, got {shown(call)}", call)
         values = self.values.under(names)
         bind = values.index(call.args[0])
         extent = values.index(call.args[1]) if len(call.args) == 2 else extent_of(bind)
         if extent is None:
             fail(f"expected the extent of {k.arg} behind its index, such as spatial(i_0 * 4 + i_1, 10)", call)
-        return Var(k.arg, self.extent(extent, call)), IterKind(_called(call)), bind
+        return Var(k.arg, self.extent(extent, call)), IterKind(called(call)), bind
 
     def step(
         self, body: Sequence[ast.stmt], path: tuple[Var, ...], names: Mapping[str, Poly], head: _Head
@@ -221,7 +222,7 @@ class _Reader:
         init = None
         if isinstance(body[0], ast.With):
             call = body[0].items[0].context_expr
-            if _called(call) != "init" or len(body[0].body) != 1:
+            if called(call) != "init" or len(body[0].body) != 1:
                 fail(f"expected with init():, got {shown(call)}", body[0])
             init, body = body[0].body[0], body[1:]
         if len(body) != 1:
@@ -267,7 +268,7 @@ class _Head:
     def __init__(self, name: str | None = None) -> None:
         self.name = name
         self.iters: list[tuple[Var, IterKind, Poly]] | None = None
-        self.annotations: _Annotations = ()
+        self.annotations: Annotations = ()
 
     def iter(self, k: ast.keyword, it: tuple[Var, IterKind, Poly]) -> None:
         self.iters = [*(self.iters or []), it]
@@ -286,45 +287,3 @@ def _assignment(node: ast.stmt, values: Values) -> tuple[Load, Expr]:
     if value.dtype != element.buffer.dtype:
         fail(f"{element.buffer.name} holds {element.buffer.dtype}, got {value.dtype}", node)
     return element, value
-
-
-def _called(node: ast.expr) -> str:
-    """The name of the function that is called; empty for anything else."""
-    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-
-
-def _string(node: ast.expr) -> str:
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        fail(f"expected a string, got {shown(node)}", node)
-    return node.value
-
-
-def _annotations(keywords: Sequence[ast.keyword]) -> _Annotations:
-    out: dict[str, str | int] = {}
-    for k in keywords:
-        pairs: list[tuple[ast.expr | None, str, ast.expr]] = []
-        if k.arg is not None:
-            pairs = [(None, k.arg, k.value)]
-        elif isinstance(k.value, ast.Dict):
-            for key, value in zip(k.value.keys, k.value.values, strict=True):
-                if key is None:
-                    fail("expected a string as the key of an annotation", value)
-                pairs.append((key, _string(key), value))
-        else:
-            fail(f"expected annotations such as hint=3, got {shown(k.value)}", k.value)
-        for key_node, name, value in pairs:
-            if name in out:
-                fail(f"the annotation {name!r} is given twice", key_node or value)
-            out[name] = _literal(value)
-    return tuple(sorted(out.items()))
-
-
-def _literal(node: ast.expr) -> str | int:
-    match node:
-        case ast.Constant(value=str(text)):
-            return text
-        case ast.Constant(value=int(value)) if abs(value) < 2**53:
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(value))) if abs(value) < 2**53:
-            return -value
-    fail(f"expected a string or an integer below 2**53, got {shown(node)}", node)
