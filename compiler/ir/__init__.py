@@ -17,12 +17,14 @@ from .expr import (
     Unary,
 )
 from .from_json import from_json
-from .func import IRModule, PrimFunc, flop_count
-from .json import canonical_json, structural_equal, to_json, workload_key
+from .func import PrimFunc, flop_count
+from .json import canonical_json, to_json, workload_key
+from .module import IRModule, module_from_json, module_to_json, verify_module
 from .parser import parse_module, parse_script
 from .printer import loop_nest, script
 from .span import Span, user_span
 from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
+from .structural import structural_equal, structural_hash
 from .verify import verify
 from .visit import buffers_read, children, indices_of, loads, map_expr, map_loads, rewrite, walk, walk_expr
 
@@ -66,15 +68,19 @@ __all__ = [
     "loop_nest",
     "map_expr",
     "map_loads",
+    "module_from_json",
+    "module_to_json",
     "nest",
     "parse_module",
     "parse_script",
     "rewrite",
     "script",
     "structural_equal",
+    "structural_hash",
     "to_json",
     "user_span",
     "verify",
+    "verify_module",
     "walk",
     "walk_expr",
     "workload_key",

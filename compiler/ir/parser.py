@@ -13,7 +13,8 @@ from ..arith import Poly, Var, poly
 from .dtype import DType, TypeMismatch
 from .errors import ScriptError
 from .expr import SCOPES, Binary, Buffer, Expr, Load
-from .func import IRModule, PrimFunc
+from .func import PrimFunc
+from .module import IRModule, verify_module
 from .parse_indices import fail, shown
 from .parse_values import Values
 from .parse_words import Annotations, annotated, called, string
@@ -47,13 +48,13 @@ def parse_module(text: str) -> IRModule:
     functions = _functions(text)
     if not functions:
         raise ScriptError("expected a program such as def f(A: float32[4]): ..., found none", 1, 1)
-    found: dict[str, PrimFunc] = {}
+    module = IRModule({})
     for node in functions:
-        if node.name in found:
+        if node.name in module:
             fail(f"two programs are named {node.name!r}", node)
-        found[node.name] = _read(node)
-        verify(found[node.name])
-    return IRModule(found)
+        module = module.with_function(_read(node))
+    verify_module(module)
+    return module
 
 
 def _functions(text: str) -> list[ast.FunctionDef]:

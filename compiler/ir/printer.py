@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .expr import Buffer
-from .func import IRModule, PrimFunc
+from .func import PrimFunc
+from .module import IRModule
 from .names import free, spoken
 from .spelling import Spelling
 from .stmt import Block, For, IterKind, LoopKind, Stmt
