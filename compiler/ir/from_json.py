@@ -92,7 +92,7 @@ class _Reader:
 
     def dtype(self, data: Json, at: str) -> DType:
         try:
-            return DType.parse(data if isinstance(data, str) else repr(data))
+            return DType.scalar(data if isinstance(data, str) else repr(data))
         except TypeMismatch as e:
             raise VerifyError(str(e), at) from None
 

@@ -176,7 +176,7 @@ class Values(Indices):
 
 def _dtype(name: str) -> DType | None:
     try:
-        return DType.parse(name)
+        return DType.scalar(name)
     except TypeMismatch:
         return None
 

@@ -131,7 +131,7 @@ class _Reader:
         if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             fail(f"expected an array such as float32[4, 8], got {shown(node)}", node)
         try:
-            dtype = DType.parse(node.value.id)
+            dtype = DType.scalar(node.value.id)
         except TypeMismatch as e:
             fail(str(e), node)
         if name in self.buffers:

@@ -32,6 +32,8 @@ def verify(func: PrimFunc, at: str = "") -> None:
     known = set(func.params + func.allocs)
     total = 0
     for b in func.params + func.allocs:
+        if b.dtype.lanes > 1:
+            raise VerifyError(f"buffer {b.name!r} is of {b.dtype}, but buffers hold single elements", at)
         size = b.dtype.bytes
         for extent in b.shape:
             if extent.const is not None:

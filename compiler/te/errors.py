@@ -30,6 +30,6 @@ def mismatch(message: str, span: Span | None = None) -> TypeMismatch:
 def parse_dtype(dtype: str | DType) -> DType:
     """The dtype of that name. TypeMismatch, with the user's line and the known names."""
     try:
-        return DType.parse(dtype)
+        return DType.scalar(dtype)
     except TypeMismatch as e:
         raise mismatch(str(e)) from None
