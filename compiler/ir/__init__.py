@@ -1,5 +1,6 @@
 """The loop-nest IR with blocks: immutable programs over buffers."""
 
+from .bind import bind_sizes, sizes_from
 from .dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, TypeMismatch
 from .errors import ScriptError, VerifyError
 from .expr import (
@@ -58,6 +59,7 @@ __all__ = [
     "TypeMismatch",
     "Unary",
     "VerifyError",
+    "bind_sizes",
     "buffers_read",
     "canonical_json",
     "children",
@@ -75,6 +77,7 @@ __all__ = [
     "parse_script",
     "rewrite",
     "script",
+    "sizes_from",
     "structural_equal",
     "structural_hash",
     "to_json",

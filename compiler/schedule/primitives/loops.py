@@ -73,7 +73,11 @@ def split_extents(
         raise ScheduleError(
             "split", f"the factors {list(factors)} cover {given!r} of {loop.extent!r} iterations", func, at
         )
-    return [poly(f) for f in factors if f is not None], None if proven_negative(short - 1) else short
+    proven = proven_negative(short - 1)
+    if not proven and short.sizes():
+        covers = f"the factors {list(factors)} are not known to cover all {loop.extent!r} iterations"
+        raise ScheduleError("split", f"{covers}; one of them must be None", func, at)
+    return [poly(f) for f in factors if f is not None], None if proven else short
 
 
 def check_split(func: PrimFunc, at: For, overlap: int, count: int) -> None:
@@ -108,8 +112,8 @@ def split(
     Any factor is legal: instances past the end are masked. With `overlap=n` the last n new loops form a tile
     that is moved back to end with the loop instead of being masked, so that some instances run twice: the
     tile's work must be idempotent, which lowering checks. Refused: a loop that is not serial, factors that do
-    not cover the loop, overlapped reductions. Returns the program, the new loop variables, and a polynomial
-    over knobs that must stay at most 0, if any.
+    not cover the loop (of a size: whatever it is), overlapped reductions. Returns the program, the new loop
+    variables, and a polynomial over knobs that must stay at most 0, if any.
     """
     at = find_loop(func, loop, "split")
     extents, short = split_extents(loop, factors, func, at)
