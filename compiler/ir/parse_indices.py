@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NoReturn
 
-from ..arith import Fn, NotProvable, Poly, Var, ceil_div, floor_div, floor_mod, maximum, minimum, poly
+from ..arith import NotProvable, Poly, ceil_div, floor_div, floor_mod, maximum, minimum, poly, proven_negative
 from .errors import ScriptError
 from .expr import Buffer, Load
 from .verify import MAX_FACTORS, MAX_TERMS
@@ -95,8 +95,8 @@ class Indices:
         self, f: Callable[[Poly, Poly], Poly], a: ast.expr, b: ast.expr, node: ast.AST, divides: bool
     ) -> Poly:
         x, y = self.index(a), self.index(b)
-        if divides and not _positive(y):
-            fail(f"a divisor must be positive, got {shown(b)}", b)
+        if divides and (y.const == 0 or not (self.trusted or _divisor(y))):
+            fail(f"a divisor must be positive, or of sizes, got {shown(b)}", b)
         try:
             return f(x, y)
         except NotProvable as e:
@@ -142,9 +142,10 @@ class Indices:
         return Load(buffer, self.indices(node.slice))
 
 
-def _positive(p: Poly) -> bool:
-    """Whether p is a positive constant, or a product of sizes that are at least 1."""
-    return p.const > 0 if p.const is not None else not any(type(a) in (Var, Fn) for a in p.atoms())
+def _divisor(p: Poly) -> bool:
+    """Whether p has no variables and is never below 0; `verify` sees to it that it is not 0 where it is
+    used."""
+    return not p.vars() and proven_negative(-p - 1)
 
 
 def is_index(node: ast.expr) -> bool:

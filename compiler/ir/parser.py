@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from ..arith import Poly, Var, poly
+from ..arith import Poly, Size, Var, lower, poly, proven_negative
 from .dtype import DType, TypeMismatch
 from .errors import ScriptError
 from .expr import SCOPES, Binary, Buffer, Expr, Load
@@ -88,12 +88,15 @@ def _read(node: ast.FunctionDef, *, trusted: bool = False) -> PrimFunc:
 class _Reader:
     def __init__(self, trusted: bool) -> None:
         self.buffers: dict[str, Buffer] = {}
-        self.values = Values(self.buffers, {}, trusted=trusted)
+        self.sizes: dict[str, Poly] = {}
+        self.values = Values(self.buffers, self.sizes, trusted=trusted)
 
     def func(self, node: ast.FunctionDef) -> PrimFunc:
         a = node.args
         if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults or node.decorator_list:
             fail("expected parameters such as A: float32[4, 8] and nothing else", node)
+        for x in a.args:
+            self.declare_sizes(x)
         params = tuple(self.parameter(x) for x in a.args)
         body = list(node.body)
         allocs = []
@@ -101,9 +104,15 @@ class _Reader:
             allocs.append(self.allocation(body.pop(0)))
         if not body:
             fail("expected a loop or an assignment", node)
-        return PrimFunc(node.name, params, tuple(allocs), self.body(body, (), {}))
+        return PrimFunc(node.name, params, tuple(allocs), self.body(body, (), self.sizes))
 
     # Buffers
+
+    def declare_sizes(self, a: ast.arg) -> None:
+        """A name that is a dimension of a parameter by itself is a size, known at the call."""
+        for node in _dimensions(a.annotation):
+            if isinstance(node, ast.Name) and node.id not in self.sizes:
+                self.sizes[node.id] = poly(Size(node.id))
 
     def parameter(self, a: ast.arg) -> Buffer:
         if a.annotation is None:
@@ -136,7 +145,10 @@ class _Reader:
             fail(str(e), node)
         if name in self.buffers:
             fail(f"two buffers are named {name!r}", at)
-        b = Buffer(name, self.values.indices(node.slice), dtype, scope)  # type: ignore[arg-type]
+        shape = self.values.indices(node.slice)
+        for extent in shape:
+            self.extent(extent, node)
+        b = Buffer(name, shape, dtype, scope)  # type: ignore[arg-type]
         self.buffers[name] = b
         return b
 
@@ -174,6 +186,8 @@ class _Reader:
     def extent(self, p: Poly, node: ast.expr) -> Poly:
         if p.const is not None and p.const < 1:
             fail(f"an extent must be at least 1, got {p!r}", node)
+        if not self.values.trusted and (p.vars() or not proven_negative(-lower(p) - 1)):
+            fail(f"an extent of sizes must be at least 0 for all of them, got {p!r}", node)
         return p
 
     def block(self, node: ast.With, path: tuple[Var, ...], names: Mapping[str, Poly]) -> Block:
@@ -235,7 +249,7 @@ class _Reader:
         else:
             own = tuple(v for v, _, _ in head.iters)
             binds = tuple(bind for _, _, bind in head.iters)
-        values = self.values.under({v.name: poly(v) for v in own})
+        values = self.values.under({**self.sizes, **{v.name: poly(v) for v in own}})
         target, value = _assignment(body[0], values)
         if head.iters is None:
             moving = {v for i in target.indices for v in i.vars()}
@@ -260,6 +274,15 @@ class _Reader:
             predicates,
             head.annotations,
         )
+
+
+def _dimensions(annotation: ast.expr | None) -> Sequence[ast.expr]:
+    """What stands between the brackets of a parameter's array; nothing for what is no array."""
+    if isinstance(annotation, ast.Call) and annotation.args:
+        annotation = annotation.args[0]
+    if not isinstance(annotation, ast.Subscript):
+        return ()
+    return annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else (annotation.slice,)
 
 
 class _Head:

@@ -50,6 +50,8 @@ class _Printer:
     def func(self, f: PrimFunc) -> str:
         for b in f.params + f.allocs:
             self.words.declare_buffer(b)
+        for size in f.sizes:
+            self.words.declare_size(size)
         params = ", ".join(map(self.parameter, f.params))
         self.lines.append(f"def {spoken(f.name)}({params}):")
         for b in f.allocs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..arith import Atom, Poly, Var
+from ..arith import Atom, Poly, Size, Var
 from ..arith.spell import spelled
 from .dtype import BOOL, DType
 from .expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
@@ -31,7 +31,9 @@ _TIGHTEST = 9
 class Spelling:
     """What buffers and variables are called at one place of a program, and in which order they stand."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, ordered: bool = True) -> None:
+        """ordered: like terms of an index stand in the order of their variables, not in that of the sum."""
+        self._ordered = ordered
         self._buffers: dict[Buffer, str] = {}
         self._names: dict[Atom, str] = {}
         self._taken: frozenset[str] = frozenset()
@@ -39,7 +41,7 @@ class Spelling:
 
     def inside(self) -> Spelling:
         """The same names, to which others can be added."""
-        inner = Spelling()
+        inner = Spelling(ordered=self._ordered)
         inner._buffers = self._buffers
         inner._names = dict(self._names)
         inner._taken = self._taken
@@ -48,6 +50,10 @@ class Spelling:
 
     def declare_buffer(self, b: Buffer) -> None:
         self._buffers[b] = free(b.name, self._buffers.values())
+
+    def declare_size(self, s: Size) -> None:
+        self._names[s] = text = free(s.name, self._taken)
+        self._taken |= {text}
 
     def declare(self, v: Var, name: str | None = None) -> None:
         """A variable, under a free name unless one is given."""
@@ -68,7 +74,7 @@ class Spelling:
         return self._names.get(a) or repr(a)
 
     def index(self, p: Poly) -> str:
-        return spelled(p, self.name, self._position if self._positions else None)
+        return spelled(p, self.name, self._position if self._ordered else None)
 
     def _position(self, a: Atom) -> int:
         return self._positions.get(a, -1)
@@ -131,7 +137,7 @@ class Spelling:
 
 def expr(e: Expr) -> str:
     """One value by itself, under the names that its parts bear."""
-    return Spelling().value(e, e.dtype)
+    return Spelling(ordered=False).value(e, e.dtype)
 
 
 def _is_self(e: Expr, b: Block) -> bool:

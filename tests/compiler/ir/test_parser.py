@@ -275,6 +275,35 @@ def test_scopes_and_several_dimensions_of_what_is_allocated_read_back():
     assert [b.scope for b in reads_back(sch.func).allocs] == ["local", "register"]
 
 
+def test_shapes_over_sizes_read_back_and_run():
+    n, m = te.var("n"), te.var("i")
+    a = te.placeholder((n * 2, m), "float32", name="A")
+    b = te.placeholder((n, 3), "float32", name="B")
+    k = te.reduce_axis((0, m), name="k")
+    s = te.compute((n,), lambda i: te.sum(a[i * 2, k] * 2.0, axis=k), name="S")
+    c = te.compute((n, 3), lambda i, j: s[i] + b[i, j] + te.cast(n, "float32"), name="C")
+    func = te.create_prim_func([a, b, c], name="f")
+    assert script(func) == (
+        "def f(A: float32[n * 2, i], B: float32[n, 3], C: float32[n, 3]):\n"
+        "    S = alloc(float32[n])\n"
+        "    for i_1 in range(n):\n"
+        "        for k in range(i):\n"
+        "            with block('S'):\n"
+        "                with init():\n"
+        "                    S[i_1] = 0.0\n"
+        "                S[i_1] += A[i_1 * 2, k] * 2.0\n"
+        "    for i_1 in range(n):\n"
+        "        for j in range(3):\n"
+        "            C[i_1, j] = S[i_1] + B[i_1, j] + float32(index(n))\n"
+    )
+    read = reads_back(func)
+    assert [size.name for size in read.sizes] == ["i", "n"]
+    x, y = np.ones((10, 7), "f4"), np.arange(15, dtype="f4").reshape(5, 3)
+    z = np.zeros((5, 3), "f4")
+    tw.build(read)(x, y, z)
+    np.testing.assert_array_equal(z, y + 19)
+
+
 def test_a_text_that_a_person_wrote_means_what_it_says():
     read = parse_script(
         """
@@ -334,10 +363,20 @@ REFUSED = {
         "line 5, column 28: expected an index of variables, integers, + - * // % and min, max, ceildiv, "
         "got len(j)",
     ),
+    "an unknown size": (
+        "T = alloc(float32[4, 2]",
+        "T = alloc(float32[n, 2]",
+        "line 2, column 23: no variable 'n' is in scope here; known: none",
+    ),
+    "an extent that may be negative": (
+        "N: int32[4]",
+        "N: int32[n, n - 1]",
+        "line 1, column 28: an extent of sizes must be at least 0 for all of them, got n - 1",
+    ),
     "a division by 0": (
         "A[i, j]\n",
         "A[i // 0, j]\n",
-        "line 5, column 30: a divisor must be positive, got 0",
+        "line 5, column 30: a divisor must be positive, or of sizes, got 0",
     ),
     "an index without a dtype": (
         "A[i, j]\n",
