@@ -45,7 +45,7 @@ z3 = pytest.importorskip("z3")
 EFFORT = 1_000_000
 #: Where z3 does not decide, as many random values are tried.
 POINTS = 40
-FAST, LONG = range(24), range(24, 1500)
+FAST, LONG = range(16), range(16, 1500)
 
 
 class Space:
