@@ -99,7 +99,9 @@ class _Emitter:
         name = fresh(identifier(s.var.name), self._taken)
         self._taken.add(name)
         self._loops[s.var] = name
-        if s.kind is LoopKind.UNROLLED and bound.text.isdecimal() and _copies(s) <= MAX_COPIES:
+        if s.kind is LoopKind.VECTORIZED:
+            self._put(depth, "VECTOR_LOOP")
+        elif bound.text.isdecimal() and _is_unrolled(s):
             self._put(depth, f"UNROLL({bound.text})")
         note = "" if s.kind is LoopKind.SERIAL else f" /* {s.kind.value} */"
         self._put(depth, f"for (int64_t {name} = 0; {name} < {at_least(bound, SUM)}; ++{name}) {{{note}")
@@ -182,6 +184,12 @@ def _limit(p: Poly, v: Var, inner: set[Var]) -> tuple[Poly, int] | None:
     step = p.coefficient(v)
     rest = p - poly(v) * step
     return (rest, step) if step > 0 and not rest.vars() & inner else None
+
+
+def _is_unrolled(s: For) -> bool:
+    """Whether the C compiler is asked to unroll a loop: not an innermost one, which it may make vectors of."""
+    holds_vectors = any(f.kind is LoopKind.VECTORIZED for path, _ in walk(s.body) for f in path)
+    return s.kind is LoopKind.UNROLLED and holds_vectors and _copies(s) <= MAX_COPIES
 
 
 def _copies(s: For) -> int:

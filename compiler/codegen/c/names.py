@@ -33,7 +33,7 @@ _LIBRARY = frozenset(f + suffix for f in _MATH for suffix in ("", "f", "l")) | _
 _MACRO = re.compile(
     r"U?INT(MAX|PTR|\d|_)\w*|\w+_(MIN|MAX)|U?int\w*_t|u?int\w*_t|(float|double|size|ptrdiff|wchar)_t|"
     r"HUGE_VAL[FL]?|INFINITY|NAN|NULL|FP_\w+|MATH_\w+|math_errhandling|is\w+|signbit|fpclassify|"
-    r"alignas|alignof|noreturn|offsetof|linux|unix|UNROLL"
+    r"alignas|alignof|noreturn|offsetof|linux|unix|UNROLL|VECTOR_LOOP|PRAGMA"
 )
 
 

@@ -51,7 +51,7 @@ static inline uint16_t tw_f16_of_f64(double x)
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
     uint64_t lost = bits & 0x1fffffffu;
-    bits = bits - lost | (uint64_t)(lost != 0) << 29;
+    bits = (bits - lost) | (uint64_t)(lost != 0) << 29;
     memcpy(&x, &bits, sizeof x);
     return tw_f16_of_f32((float)x);
 }
