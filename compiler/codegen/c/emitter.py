@@ -187,7 +187,7 @@ def _limit(p: Poly, v: Var, inner: set[Var]) -> tuple[Poly, int] | None:
 
 
 def _is_unrolled(s: For) -> bool:
-    """Whether the C compiler is asked to unroll a loop: not an innermost one, which it may make vectors of."""
+    """Whether the C compiler is asked to unroll a loop: no innermost one, which it may make vectors of."""
     holds_vectors = any(f.kind is LoopKind.VECTORIZED for path, _ in walk(s.body) for f in path)
     return s.kind is LoopKind.UNROLLED and holds_vectors and _copies(s) <= MAX_COPIES
 
