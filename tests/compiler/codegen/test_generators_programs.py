@@ -10,6 +10,7 @@ import pytest
 
 from tilewright.compiler import interpret, te, topi
 from tilewright.compiler.arith import Poly, Var, poly
+from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.ir import (
     FLOAT32,
     Binary,
@@ -29,6 +30,8 @@ from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, Any]
+#: AVX2 where the machine has it.
+OPTIONS = "-mcpu=x86-64-v3" if "avx2" in Target.parse("llvm").features else ""
 
 
 class Case(NamedTuple):
@@ -271,13 +274,13 @@ CASES: dict[str, Callable[[], Case]] = {
         for m, n, k in [(1, 1, 1), (4, 32, 4), (13, 50, 7)]
         for o in (False, True)
     },
-    **{f"tile {d}": lambda d=d: tile(13, 50, 7, d) for d in ("float64", "int32", "int64", "uint32", "int8")},
+    **{f"tile {d}": lambda d=d: tile(13, 50, 7, d) for d in ("float64", "int32", "int8")},
     **{f"tile {d}": lambda d=d: tile(5, 19, 3, d) for d in ("float16", "bfloat16")},
     **{f"packed {s}": lambda s=s: tile(9, 40, 6, pack=s) for s in ("global", "local")},
     **{
         f"copy {n} {d}": lambda n=n, d=d: vectorized(copy(n, d))
         for d in ("int8", "float32", "float64", "bool", "float16")
-        for n in (1, 7, 64, 129)
+        for n in (1, 7, 65)
     },
     "padded rows": lambda: padded(0),
     "padded columns": lambda: padded(1),
@@ -316,27 +319,44 @@ def case(name: str) -> Case:
     return CASES[name]()
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["versioned", "plain"])
-def kernels(request: pytest.FixtureRequest, batch: Callable[..., Any]) -> dict[str, Module]:
-    """Each case's kernel, with a version of whole tiles or without."""
-    avx2 = "-mcpu=x86-64-v3"
-    options = avx2 if "avx2" in Target.parse("llvm").features else ""
-    built = batch([case(name).scheduled for name in CASES], options, request.param)
-    return dict(zip(CASES, built, strict=True))
+#: Those with predicates on register tiles, which get a version without them unless told otherwise.
+TILES = [name for name in CASES if name.startswith(("tile 1", "tile 4", "a value"))]
+
+
+@pytest.fixture(scope="module")
+def kernels(batch: Callable[..., Any]) -> dict[str, Module]:
+    """Each case's kernel."""
+    return dict(zip(CASES, batch([case(name).scheduled for name in CASES], OPTIONS), strict=True))
+
+
+@pytest.fixture(scope="module")
+def single(batch: Callable[..., Any]) -> dict[str, Module]:
+    """The kernels of TILES in one version."""
+    return dict(zip(TILES, batch([case(name).scheduled for name in TILES], OPTIONS, False), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_scheduled_program_means_what_the_program_means(
     kernels: dict[str, Module], guarded: Any, name: str
 ) -> None:
-    program = case(name).program
+    means_the_same(kernels[name], case(name).program, guarded)
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_so_does_a_tile_without_a_version_for_whole_ones(
+    single: dict[str, Module], guarded: Any, name: str
+) -> None:
+    means_the_same(single[name], case(name).program, guarded)
+
+
+def means_the_same(kernel: Module | BuildError, program: PrimFunc, guarded: Any) -> None:
+    """On arrays that end at an unreadable page, and on ones that begin there."""
+    if isinstance(kernel, BuildError):
+        assert "no code for" in str(kernel)
+        pytest.skip(str(kernel).split("\n")[0])
     inputs = interpret.random_inputs(program, 1)
     for at_start in (False, True):
         arrays = [guarded.array(x, at_start=at_start) for x in inputs]
-        kernel = kernels[name]
-        if not isinstance(kernel, Module):
-            assert "no code for" in str(kernel)
-            pytest.skip(str(kernel).split("\n")[0])
         kernel(*arrays)
         agrees(program, inputs, arrays)
 
