@@ -229,6 +229,23 @@ def cast(source: str, target: str) -> Case:
     return Case(elementwise(target, lambda x: Cast(DType.parse(target), x), a), (a,), expected)
 
 
+def every(dtype: str) -> Case:
+    """Each of the 65536 numbers of a 16-bit float, as float32."""
+    a = np.arange(2**16, dtype="uint16").view(kind(dtype))
+    return Case(elementwise("float32", lambda x: Cast(DType("float", 32), x), a), (a,), a.astype("float32"))
+
+
+def middles(dtype: str, source: str) -> Case:
+    """Each middle of two successive numbers of a 16-bit float, and what is next to it on both sides."""
+    top = 0x7C00 if dtype == "float16" else 0x7F80
+    a = np.arange(top + 1, dtype="uint16").view(kind(dtype)).astype("float64")
+    a[top] = 2 * a[top - 1] - a[top - 2]  # what would come next, where infinity is
+    m = ((a[1:] + a[:-1]) / 2).astype(source)
+    x = np.concatenate([m, np.nextafter(m, kind(source).type(0)), np.nextafter(m, kind(source).type(np.inf))])
+    x = np.concatenate([x, -x])
+    return Case(elementwise(dtype, lambda v: Cast(DType.parse(dtype), v), x), (x,), x.astype(kind(dtype)))
+
+
 def index(dtype: str) -> Case:
     a = np.zeros(50, "int8")
     expected = (np.arange(50) * 7 - 100).astype(kind(dtype))
@@ -265,6 +282,8 @@ CASES: dict[str, Callable[[], Case]] = {
     **{f"select {d}": lambda d=d: select(d) for d in ALL},
     **{f"constants {d}": lambda d=d: constants(d) for d in ALL},
     **{f"{d} to {e}": lambda d=d, e=e: cast(d, e) for d in ALL for e in ALL},
+    **{f"every {d}": lambda d=d: every(d) for d in NARROW},
+    **{f"middles {d} of {e}": lambda d=d, e=e: middles(d, e) for d in NARROW for e in ("float32", "float64")},
     **{f"index {d}": lambda d=d: index(d) for d in (*INTEGERS, *FLOATS)},
 }
 
