@@ -81,6 +81,7 @@ def _compile(schedule: Schedule, target: Target, source: SourceInfo) -> Module:
         lowered.params,
         lowered.workspaces,
         loaded,
+        sizes=lowered.sizes,
         script=str(schedule.func),
         schedule_source=source,
     )

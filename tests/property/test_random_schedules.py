@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import pairwise
 from shutil import which
+from typing import TypeGuard
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -20,7 +22,7 @@ from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.codegen.c.emitter import Kernel
 from tilewright.compiler.codegen.c.library import compile_c
 from tilewright.compiler.codegen.c.unit import translation_unit
-from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.ir import For, PrimFunc, Stmt, structural_equal
 from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
 from tilewright.compiler.target import Target
@@ -44,9 +46,22 @@ STEPS = tuple(
         "cache_write",
         "set_scope",
         "decompose_reduction",
+        "partition",
+        "loop_partition",
+        "loop_partition",
+        "merge_loops",
+        "add_unit_loop",
+        "bind",
+        "annotate",
+        "unannotate",
+        "neighbours",
     ]
 )
 SCOPES = ("global", "local", "register")
+
+
+def is_loop(s: Stmt) -> TypeGuard[For]:
+    return isinstance(s, For)
 
 
 class Walk:
@@ -88,6 +103,41 @@ class Walk:
 
     def overlap(self) -> None:
         self.sch.split(self.loop(), [None, self.number(1, 9)], overlap=1)
+
+    def partition(self) -> None:
+        self.sch.split(self.loop(), [None, self.number(1, 5)], tail="partition")
+
+    def loop_partition(self) -> None:
+        loop = self.loop()
+        extent = loop.var.extent.const or 1
+        points = {self.number(1, max(1, extent)) for _ in range(self.number(1, 2))}
+        self.sch.loop_partition(loop, sorted(points))
+
+    def merge_loops(self) -> None:
+        bodies = [self.sch.func.body, *(f.body for path, _ in self.sch.func.blocks() for f in path)]
+        pairs = [(a.var, b.var) for body in bodies for a, b in pairwise(body) if is_loop(a) and is_loop(b)]
+        if not pairs:
+            raise ScheduleError("test", "no loop stands behind another one")
+        chosen = pairs[self.number(0, len(pairs) - 1)]
+        loops = {x.var: x for b in self.sch.get_blocks() for x in self.sch.get_loops(b)}
+        self.sch.merge_loops(*(loops[v] for v in chosen))
+
+    def add_unit_loop(self) -> None:
+        self.sch.add_unit_loop(self.loop() if self.number(0, 1) else self.block())
+
+    def bind(self) -> None:
+        self.sch.bind(self.loop(), ("blockIdx.x", "threadIdx.x", "vthread")[self.number(0, 2)])
+
+    def annotate(self) -> None:
+        self.sch.annotate(self.block(), "note", self.number(0, 3))
+
+    def unannotate(self) -> None:
+        self.sch.unannotate(self.block(), "note")
+
+    def neighbours(self) -> None:
+        block = self.block()
+        for producer in self.sch.get_producers(block):
+            assert block.name in [b.name for b in self.sch.get_consumers(producer)]
 
     def reorder(self) -> None:
         self.sch.reorder(*self.data.draw(st.permutations(self.loops())))
@@ -149,6 +199,9 @@ def walked(program: PrimFunc, data: st.DataObject) -> Walk:
     agrees(program, lambda *arrays: interpret.run(walk.sch.func, arrays), walk.sch.trace.script())
     again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
     assert structural_equal(again.func, walk.sch.func)
+    written = Schedule(program)
+    exec(walk.sch.trace.script(), {"sch": written})
+    assert structural_equal(written.func, walk.sch.func)
     return walk
 
 
@@ -172,7 +225,7 @@ def keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject, count: int) ->
     kernels = [k for _, k in drawn]
     code = compile_c(translation_unit(kernels, target), target, [k.name for k in kernels])
     for walk, k in drawn:
-        module = Module(k.name, k.params, k.workspaces, code)
+        module = Module(k.name, k.params, k.workspaces, code, sizes=k.sizes)
         agrees(program, module, f"C: {walk.sch.trace.script()}\n{k.text}")
 
 

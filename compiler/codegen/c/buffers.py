@@ -7,6 +7,7 @@ from ...ir import Buffer, PrimFunc
 from ...ir.func import fresh
 from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
+from ..dims import bytes_of, shape_of
 from .dtypes import memory_type
 from .names import identifier
 
@@ -32,12 +33,15 @@ class Buffers:
         for b in (*func.params, *func.allocs):
             self.names[b] = fresh(identifier(b.name), taken)
             taken.add(self.names[b])
+        for size in func.sizes:
+            self.sizes[size] = fresh(identifier(size.name), taken)
+            taken.add(self.sizes[size])
         room = MAX_STACK
         for b in func.allocs:
-            size = _bytes(b)
-            if b.scope != "global" and size <= room:
-                room -= -(-size // ALIGNMENT) * ALIGNMENT
-                count = max(1, size // b.dtype.bytes)
+            needed = bytes_of(b)
+            if b.scope != "global" and isinstance(needed, int) and needed <= room:
+                room -= -(-needed // ALIGNMENT) * ALIGNMENT
+                count = max(1, needed // b.dtype.bytes)
                 declaration = f"_Alignas({ALIGNMENT}) {memory_type(b.dtype)} {self.names[b]}[{count}];"
                 self.stack.append(f"    {declaration} /* {b.scope} {_array(b)} */")
             else:
@@ -47,12 +51,12 @@ class Buffers:
     def params(self) -> tuple[ParamInfo, ...]:
         """What a caller must pass."""
         outputs = set(self._func.outputs)
-        return tuple(ParamInfo(p.name, str(p.dtype), _shape(p), p in outputs) for p in self._func.params)
+        return tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in self._func.params)
 
     @property
     def workspaces(self) -> tuple[WorkspaceInfo, ...]:
         """What it is given besides."""
-        return tuple(WorkspaceInfo(_bytes(b)) for b in self._workspaces)
+        return tuple(WorkspaceInfo(bytes_of(b)) for b in self._workspaces)
 
     @property
     def signature(self) -> str:
@@ -76,17 +80,6 @@ class Buffers:
 
     def _pointer(self, b: Buffer, is_written: bool) -> str:
         return f"{'' if is_written else 'const '}{memory_type(b.dtype)} *restrict {self.names[b]}"
-
-
-def _shape(b: Buffer) -> tuple[int, ...]:
-    return tuple(extent.const or 0 for extent in b.shape)
-
-
-def _bytes(b: Buffer) -> int:
-    size = b.dtype.bytes
-    for extent in _shape(b):
-        size *= extent
-    return size
 
 
 def _array(b: Buffer) -> str:

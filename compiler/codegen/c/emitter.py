@@ -39,6 +39,7 @@ class Kernel:
     helpers: dict[str, str]
     params: tuple[ParamInfo, ...]
     workspaces: tuple[WorkspaceInfo, ...]
+    sizes: tuple[str, ...] = ()
 
 
 def emit(func: PrimFunc, target: Target, *, versioned: bool = True) -> Kernel:
@@ -67,7 +68,8 @@ class _Emitter:
         b = self._buffers
         head = [*b.comment(self._target), f"void {b.function}({b.signature})", "{", *b.stack]
         text = "\n".join([*head, *self._lines, "}"]) + "\n"
-        return Kernel(b.function, text, self._helpers.texts, b.params, b.workspaces)
+        sizes = tuple(s.name for s in self._func.sizes)
+        return Kernel(b.function, text, self._helpers.texts, b.params, b.workspaces, sizes)
 
     def _put(self, depth: int, text: str) -> None:
         self._lines.append(_INDENT * depth + text)

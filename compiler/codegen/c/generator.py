@@ -24,7 +24,7 @@ class CGenerator:
         name and the loop or block, for what cannot be lowered.
         """
         k = self.kernel(func, target)
-        return Lowered(k.name, translation_unit([k], target), k.params, k.workspaces)
+        return Lowered(k.name, translation_unit([k], target), k.params, k.workspaces, k.sizes)
 
     def load(self, lowered: Lowered, target: Target) -> LoadedLibrary:
         """Compiles and loads it. Raises BuildError: no compiler, or one that refuses, or another machine."""

@@ -67,5 +67,8 @@ class Indices:
             return Text(f"{self._helpers.index(a.op)}({x.text}, {y.text})")
         if a.op == "ceildiv":
             x = Text(f"{at_least(x, SUM)} + {at_least(self.index(a.b - 1), PRODUCT)}", SUM)
+        if a.b.const is None:
+            # A size may be 0, where nothing of what this measures is used; it must not trap.
+            y = Text(f"{self._helpers.index('max')}({y.text}, 1)")
         # Neither is negative, so that C's division rounds down.
         return Text(f"{at_least(x, PRIMARY)} / {at_least(y, PRIMARY)}", PRODUCT)

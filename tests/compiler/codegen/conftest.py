@@ -109,7 +109,7 @@ def build_in_llvm(
             out.append(e)
             continue
         code = compile_ir(lowered.text, target, [lowered.name])
-        out.append(Module(lowered.name, lowered.params, lowered.workspaces, code))
+        out.append(Module(lowered.name, lowered.params, lowered.workspaces, code, sizes=lowered.sizes))
     return out
 
 
@@ -124,7 +124,10 @@ def build_in_c(
             kernels.append(e)
     whole = [k for k in kernels if not isinstance(k, BuildError)]
     code = compile_c(translation_unit(whole, target), target, [k.name for k in whole])
-    return [k if isinstance(k, BuildError) else Module(k.name, k.params, k.workspaces, code) for k in kernels]
+    return [
+        k if isinstance(k, BuildError) else Module(k.name, k.params, k.workspaces, code, sizes=k.sizes)
+        for k in kernels
+    ]
 
 
 class Guarded:
