@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...arith import NotProvable
@@ -29,6 +30,12 @@ class CGenerator:
     def load(self, lowered: Lowered, target: Target) -> LoadedLibrary:
         """Compiles and loads it. Raises BuildError: no compiler, or one that refuses, or another machine."""
         return compile_c(lowered.text, target, [lowered.name])
+
+    def load_together(self, kernels: Sequence[Kernel], target: Target) -> LoadedLibrary:
+        """Kernels of different names, compiled as one file: a compiler takes longer to start than for one of
+        them. Raises BuildError.
+        """
+        return compile_c(translation_unit(kernels, target), target, [k.name for k in kernels])
 
     def kernel(self, func: PrimFunc, target: Target, *, versioned: bool = True) -> Kernel:
         """The function without the file around it: several may share one. `versioned`: whole tiles get a
