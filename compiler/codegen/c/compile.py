@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -65,12 +67,22 @@ def flags(target: Target) -> list[str]:
 
 def _compile(text: str, target: Target, out: str, options: list[str], libraries: list[str]) -> bytes:
     compiler = find_compiler()
-    with TemporaryDirectory(prefix="tilewright-c-") as folder:
+    with temporary_folder() as folder:
         source = Path(folder, "kernel.c")
         source.write_text(text, encoding="utf-8")
         command = [compiler, *flags(target), *options, "-o", out, source.name, *libraries]
         _run(command, folder, text)
         return Path(folder, out).read_bytes()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[str]:
+    """A folder that goes afterwards. Raises BuildError where no file can be written or no program started."""
+    try:
+        with TemporaryDirectory(prefix="tilewright-c-") as folder:
+            yield folder
+    except OSError as e:
+        raise BuildError(f"a C compiler cannot be used here: {e.strerror or e}") from e
 
 
 def _run(command: list[str], folder: str, text: str) -> None:

@@ -12,22 +12,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...arith import Atom, Poly, Var, poly, proven_negative
-from ...ir import Binary, Block, For, LoopKind, PrimFunc, Stmt, walk
+from ...ir import Binary, Block, For, InBounds, LoopKind, PrimFunc, Stmt, walk, walk_expr
 from ...ir.func import fresh
 from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
 from ..errors import BuildError, LoweringError
 from ..llvm.nest import tile_roots, whole_tile
 from .buffers import Buffers
-from .dtypes import PRIMARY, PRODUCT, SUM, Text, at_least
+from .dtypes import PRIMARY, PRODUCT, SUM, Text, at_least, is_narrow
 from .helpers import Helpers
 from .indices import Indices
 from .names import identifier
 from .values import Values
 
 _INDENT = "    "
-#: Of more copies than this the compiler is not asked for: it would take seconds.
-MAX_COPIES = 256
+#: More operations than this, counted after unrolling, the compiler is not asked for: it would take many
+#: seconds. A tile of 24 vectors with four steps of a product has 480 and takes half of one.
+MAX_UNROLLED = 640
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +192,16 @@ def _limit(p: Poly, v: Var, inner: set[Var]) -> tuple[Poly, int] | None:
 def _is_unrolled(s: For) -> bool:
     """Whether the C compiler is asked to unroll a loop: no innermost one, which it may make vectors of."""
     holds_vectors = any(f.kind is LoopKind.VECTORIZED for path, _ in walk(s.body) for f in path)
-    return s.kind is LoopKind.UNROLLED and holds_vectors and _copies(s) <= MAX_COPIES
+    return s.kind is LoopKind.UNROLLED and holds_vectors and _unrolled(s) <= MAX_UNROLLED
 
 
-def _copies(s: For) -> int:
-    """How often the blocks under an unrolled loop are written, counting loops that are unrolled inside."""
-    count = sum(_copies(x) if isinstance(x, For) else 1 for x in s.body)
-    return count * ((s.var.extent.const or 1) if s.kind is LoopKind.UNROLLED else 1)
+def _unrolled(s: Stmt) -> int:
+    """The operations under a loop that is unrolled, together with unrolled ones inside."""
+    if isinstance(s, For):
+        copies = (s.var.extent.const or 1) if s.kind is LoopKind.UNROLLED else 1
+        return copies * sum(map(_unrolled, s.body))
+    count = len(s.predicates) * 4
+    for e in walk_expr(s.value):
+        # A condition is masks for all that it guards; a 16-bit float is converted in ten instructions.
+        count += 4 * len(e.conditions) if isinstance(e, InBounds) else 5 if is_narrow(e.dtype) else 1
+    return count

@@ -7,12 +7,11 @@ import weakref
 from _ctypes import dlclose
 from collections.abc import Iterable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ...target import Target
 from ..errors import BuildError
 from ..llvm.jit import missing_features
-from .compile import compile_assembly, compile_shared
+from .compile import compile_assembly, compile_shared, temporary_folder
 
 
 class LoadedLibrary:
@@ -24,7 +23,7 @@ class LoadedLibrary:
         self.text = text
         self.target = target
         self.code = code
-        with TemporaryDirectory(prefix="tilewright-c-") as folder:
+        with temporary_folder() as folder:
             path = Path(folder, "kernel.so")
             path.write_bytes(code)
             try:

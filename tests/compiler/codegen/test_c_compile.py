@@ -1,5 +1,6 @@
 """C compiled and loaded, and what is said where that cannot be."""
 
+import errno
 import gc
 import shutil
 import tempfile
@@ -125,6 +126,18 @@ def test_a_broken_compiler_is_named_with_its_status(
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match="the C compiler cc refused the kernel: it ended with status 3"):
+        generator.load(generator.lower(double, HOST), HOST)
+
+
+@needs_a_compiler
+def test_where_no_file_may_be_written_it_is_a_build_error(
+    double: PrimFunc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    with pytest.raises(BuildError, match="a C compiler cannot be used here: File too large"):
         generator.load(generator.lower(double, HOST), HOST)
 
 
