@@ -27,7 +27,19 @@ from .span import Span, user_span
 from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
 from .structural import structural_equal, structural_hash
 from .verify import verify
-from .visit import buffers_read, children, indices_of, loads, map_expr, map_loads, rewrite, walk, walk_expr
+from .visit import (
+    buffers_read,
+    children,
+    indices_of,
+    loads,
+    map_expr,
+    map_loads,
+    only_moves,
+    rewrite,
+    walk,
+    walk_expr,
+    widest_value,
+)
 
 __all__ = [
     "BOOL",
@@ -73,6 +85,7 @@ __all__ = [
     "module_from_json",
     "module_to_json",
     "nest",
+    "only_moves",
     "parse_module",
     "parse_script",
     "rewrite",
@@ -86,5 +99,6 @@ __all__ = [
     "verify_module",
     "walk",
     "walk_expr",
+    "widest_value",
     "workload_key",
 ]

@@ -9,6 +9,7 @@ from ..arith import NotProvable
 from ..codegen.errors import BuildError
 from ..ir import PrimFunc, script
 from ..target import Target
+from .align_storage import AlignStorage
 from .base import Pass
 from .check_concrete import CheckConcrete
 from .check_overlap import CheckOverlap
@@ -78,6 +79,7 @@ def lowering(target: Target) -> Pipeline:
             CheckSteps(),
             CheckOverlap(),
             Compact(),
+            AlignStorage(),
             CheckRegisters(),
         )
     )

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from tilewright.compiler.dump import dump
     from tilewright.compiler.ir import PrimFunc, TypeMismatch, VerifyError
     from tilewright.compiler.runtime import Module
-    from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
+    from tilewright.compiler.schedule import (
+        Schedule,
+        ScheduleError,
+        TensorIntrin,
+        Trace,
+        register_tensor_intrin,
+    )
     from tilewright.compiler.target import Target
     from tilewright.service.connect import connect
     from tilewright.tuner.tune import TuningRecord, tune
@@ -34,6 +40,8 @@ _WHERE = {
     "Module": "tilewright.compiler.runtime",
     "Schedule": "tilewright.compiler.schedule",
     "ScheduleError": "tilewright.compiler.schedule",
+    "TensorIntrin": "tilewright.compiler.schedule",
+    "register_tensor_intrin": "tilewright.compiler.schedule",
     "Trace": "tilewright.compiler.schedule",
     "Target": "tilewright.compiler.target",
     "connect": "tilewright.service.connect",
@@ -48,6 +56,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "Target",
+    "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
@@ -56,6 +65,7 @@ __all__ = [
     "build",
     "connect",
     "dump",
+    "register_tensor_intrin",
     "te",
     "topi",
     "tune",

@@ -59,7 +59,7 @@ def test_a_dump_ends_with_the_pass_that_refuses_the_program(rows: PrimFunc) -> N
     )
     assert all(line.startswith("#") for line in last.splitlines())
     assert before[0].startswith("# rows\ndef rows(")
-    assert before[-1].startswith("# Compact()")
+    assert "# Compact()" in text
 
 
 def test_what_is_no_program_is_refused(rows: PrimFunc) -> None:
@@ -147,6 +147,8 @@ def rows(A: float32[4, 6], S: float32[4]):
             for k_1 in range(4):
                 if k_0 * 4 + k_1 < 6:
                     S[i] += B[0, k_1]
+
+# AlignStorage(): unchanged
 
 # CheckRegisters(most=65536): unchanged
 """
