@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ..arith import Atom, Poly, Size, Var, substitute
+from ..arith import Atom, Poly, Size, Var
 from ..arith.spell import spelled
 from .dtype import BOOL, DType
 from .expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
 from .names import free
 from .stmt import Block
-from .visit import map_expr
 
 INFIX = {
     "add": ("+", 4),
@@ -136,10 +135,8 @@ class Spelling:
                 return f"{dtype}({self.value(a, _told(a))})"
 
 
-def expr(e: Expr, values: Mapping[Atom, Poly] | None = None) -> str:
-    """One value by itself, under the names that its parts bear; `values` take the place of variables."""
-    if values:
-        e = map_expr(e, lambda p: substitute(p, values))
+def expr(e: Expr) -> str:
+    """One value by itself, under the names that its parts bear."""
     return Spelling(ordered=False).value(e, e.dtype)
 
 

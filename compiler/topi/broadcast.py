@@ -52,7 +52,7 @@ def combined(op: str, a: te.Tensor, b: te.Tensor, f: Callable[[Any, Any], Any], 
 
 
 def _at(x: te.Tensor, index: tuple[te.Index, ...], shape: tuple[int, ...]) -> te.Value:
-    """The element of x at an index of the common shape; only what is repeated has a fixed index."""
-    own = index[len(index) - x.ndim :]
-    ends = zip(own, x.shape, shape[len(shape) - x.ndim :], strict=True)
-    return x[tuple(0 if n == 1 and m != 1 else i for i, n, m in ends)]
+    """The element of `x` for an index of the result, whose shape is `shape`."""
+    first = len(index) - x.ndim
+    wide = zip(index[first:], x.shape, shape[first:], strict=True)
+    return x[tuple(0 if n == 1 and whole != 1 else i for i, n, whole in wide)]

@@ -181,12 +181,12 @@ def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
     assert result.ok, f"interpreted: {result.message}\n{walk.sch.trace.script()}"
     again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
     assert structural_equal(again.func, walk.sch.func)
-    read = parse_script(script(walk.sch.func), check=False)
-    assert structural_equal(read, walk.sch.func)
-    assert script(read) == script(walk.sch.func)
     written = Schedule(program)
     exec(walk.sch.trace.script(), {"sch": written})
     assert structural_equal(written.func, walk.sch.func)
+    read = parse_script(script(walk.sch.func), check=False)
+    assert structural_equal(read, walk.sch.func)
+    assert script(read) == script(walk.sch.func)
     try:
         kernel = tw.build(walk.sch)
     except tw.BuildError as e:

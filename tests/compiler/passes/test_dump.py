@@ -59,7 +59,7 @@ def test_a_dump_ends_with_the_pass_that_refuses_the_program(rows: PrimFunc) -> N
     )
     assert all(line.startswith("#") for line in last.splitlines())
     assert before[0].startswith("# rows\ndef rows(")
-    assert "# Compact()" in text
+    assert before[-2].startswith("# Compact()")
 
 
 def test_what_is_no_program_is_refused(rows: PrimFunc) -> None:
