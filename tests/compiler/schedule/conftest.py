@@ -62,6 +62,8 @@ def keeps_its_meaning(golden: Callable[[str, str], None]) -> Callable[[PrimFunc,
         sch = Schedule(func)
         steps(sch)
         golden(steps.__name__, str(sch) + "\n" + sch.trace.script())
+        read = parse_script(str(sch.func))
+        assert (structural_equal(read, sch.func), str(read)) == (True, str(sch.func))
         expected = interpret.expected(func, interpret.random_inputs(func, 0))
         runs: list[Callable[..., object]] = [lambda *arrays: interpret.run(sch.func, arrays)]
         # Some steps make registers that only further steps make constant-indexed.
