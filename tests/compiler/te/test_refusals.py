@@ -480,6 +480,34 @@ def test_the_refusal_of(name):
     assert place.startswith("test_refusals.py:")
 
 
+def chain(step, count):
+    def element(i):
+        v = A[i, 0]
+        for _ in range(count):
+            v = step(v)
+        return v
+
+    return lambda: te.compute((4,), element, name="C")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "size"),
+    [
+        (chain(lambda v: v + A[0, 0], 2000), "nested 81 deep; at most 80"),
+        (chain(lambda v: v * v, 40), "of 32767 nodes; at most 20000"),
+    ],
+)
+def test_an_expression_without_end_is_refused_before_it_grows(mistake, size):
+    with pytest.raises(te.TensorError) as e:
+        mistake()
+    text, _, place = str(e.value).partition("\n  at ")
+    assert text == (
+        f"the expression is {size} are allowed: use te.sum and its like over an axis, "
+        "or make a part of it a tensor of its own with te.compute"
+    )
+    assert place.startswith("test_refusals.py:")
+
+
 def line_of(mistake):
     """The source of the line that a refusal names."""
     with pytest.raises((te.TensorError, TypeMismatch)) as e:
