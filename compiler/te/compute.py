@@ -30,7 +30,7 @@ def compute(
     names: Sequence[str] | None = ...,
 ) -> Tensor: ...
 def compute(
-    shape: Sequence[int] | int,
+    shape: Sequence[int | Index] | int | Index,
     fcompute: Callable[..., Any],
     name: str = "compute",
     names: Sequence[str] | None = None,

@@ -62,7 +62,8 @@ class Stages:
         value = reduction.term if reduction is not None else result
         axes = reduction.axes if reduction is not None else ()
         _check_scope(name, value, set(iters + axes))
-        bad = unproved(value)
+        # Where there is an iteration to run, every extent is at least 1.
+        bad = unproved(value, tuple(-v.extent for v in iters + axes if v.extent.const is None))
         if bad is not None:
             raise out_of_range(bad)
         inputs: list[Tensor] = []
@@ -79,7 +80,7 @@ class Stages:
         expr: Expr = map_loads(value.expr, lambda load: stand_ins.get(load.buffer, load))
         op, init = (None, None) if reduction is None else (reduction.op, reduction.init)
         stage = Stage(iters, axes, expr, op, init, tuple(inputs), span)
-        return Tensor(name, tuple(v.extent.const or 0 for v in iters), value.dtype, stage)
+        return Tensor(name, tuple(v.extent for v in iters), value.dtype, stage)
 
 
 def _check_scope(name: str, value: Value, scope: set[Var]) -> None:

@@ -48,7 +48,9 @@ BAD_RANKS = [
 ]
 
 
-@pytest.mark.parametrize(("op", "f", "shapes", "place", "bad"), BAD_RANKS, ids=lambda x: str(x)[:30])
+@pytest.mark.parametrize(
+    ("op", "f", "shapes", "place", "bad"), BAD_RANKS, ids=lambda x: getattr(x, "__name__", str(x))[:30]
+)
 def test_a_tensor_of_a_wrong_rank_is_named(op, f, shapes, place, bad):
     given = [t(*(bad if n == place else shape)) for n, shape in enumerate(shapes)]
     with pytest.raises(te.TensorError) as e:
