@@ -2,6 +2,7 @@
 mistake."""
 
 import linecache
+import math
 
 import numpy as np
 import pytest
@@ -450,6 +451,24 @@ MISTAKES = {
         lambda: te.create_prim_func([A, A]),
         te.TensorError,
         "te.create_prim_func 'main': the parameter 'A' is given twice",
+    ),
+    "several outputs as one parameter": (
+        lambda: te.create_prim_func([A, te.compute((4,), lambda i: (A[i, 0], A[i, 1]), name="C")]),
+        te.TensorError,
+        "te.create_prim_func 'main': the parameters must be tensors, got tuple; a function with several "
+        "results gives several: [A, *outputs]",
+    ),
+    "a function of math": (
+        over(lambda i: math.exp(A[i, 0])),
+        TypeMismatch,
+        "a symbolic expression is no number while the program is written; te.cast changes its dtype, "
+        "and te.exp and its like take the place of the functions of math",
+    ),
+    "a Python number of a value": (
+        over(lambda i: int(A[i, 0])),
+        TypeMismatch,
+        "a symbolic expression is no number while the program is written; te.cast changes its dtype, "
+        "and te.exp and its like take the place of the functions of math",
     ),
     "a parameter that is no tensor": (
         lambda: te.create_prim_func([A, 3]),
