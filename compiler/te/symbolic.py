@@ -156,6 +156,14 @@ class Symbolic:
     #: NumPy scalars and arrays leave a binary operation to us instead of looking for elements.
     __array_ufunc__ = None
 
+    def _number(self) -> NoReturn:
+        raise mismatch(
+            "a symbolic expression is no number while the program is written; te.cast changes its dtype, "
+            "and te.exp and its like take the place of the functions of math"
+        )
+
+    __float__ = __int__ = _number
+
     def __bool__(self) -> NoReturn:
         raise mismatch(
             "the truth of a symbolic expression is not known while the program is written; "
