@@ -110,6 +110,12 @@ class Recorder:
         self._record(step, args, [handle.id], [name])
         return handle
 
+    def _blocks(self, step: str, args: dict[str, Any], names: Sequence[str]) -> list[BlockRV]:
+        handles = [BlockRV(self._id("b"), n) for n in names]
+        self._given |= {h.id: h.name for h in handles}
+        self._record(step, args, [h.id for h in handles], names)
+        return handles
+
     def _loops(self, step: str, args: dict[str, Any], variables: Sequence[Var]) -> list[LoopRV]:
         handles = [LoopRV(self._id("l"), v) for v in variables]
         self._given |= {h.id: h.var for h in handles}
