@@ -2,6 +2,7 @@
 
 import re
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -56,6 +57,19 @@ def test_every_operation_and_conversion_has_instructions_of_its_own(
     for parts, inputs in ((operations(dtype), (a, b)), (conversions(), (a,))):
         text = lower(program(parts, inputs, kind), parsed, max_instructions=20_000).text
         assert undefined_symbols(emit_object(text, parsed)) == set()
+
+
+def test_kernels_that_need_the_same_functions_stand_in_one_object() -> None:
+    target, (a, b) = Target.parse("llvm -mcpu=cortex-a53"), pairs("float32")
+    waves = {op: f for op, f in operations("float32").items() if op in ("sin", "cos", "pow")}
+    texts = [
+        lower(replace(program(waves, (a, b), "vectorized"), name=name), target).text
+        for name in ("one", "llvm")
+    ]
+    lines = [line for text in texts for line in text.splitlines()]
+    declared = dict.fromkeys(line for line in lines if line.startswith("declare"))
+    joined = "\n".join([*declared, *(line for line in lines if not line.startswith("declare"))])
+    assert undefined_symbols(emit_object(joined, target)) == set()
 
 
 @pytest.mark.parametrize(
