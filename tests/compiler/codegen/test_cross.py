@@ -9,6 +9,7 @@ import pytest
 from tilewright.compiler.codegen.llvm.jit import emit_assembly, emit_object
 from tilewright.compiler.codegen.lower import lower
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.cpus import CPUS
 
 from .every_operation import DTYPES, conversions, operations, pairs, program
 
@@ -17,6 +18,7 @@ TARGETS = (
     "llvm -mcpu=neoverse-n1",
     "llvm -mcpu=x86-64",
     "llvm -mcpu=sapphirerapids",
+    *(f"llvm -mcpu={cpu}" for cpu in ("generic-rv64", "sifive-x280", "spacemit-x60") if cpu in CPUS),
 )
 
 
