@@ -110,12 +110,14 @@ class Symbolic:
         return self._binary("xor", other, self)
 
     def __lshift__(self, other: object) -> Any:
+        # By the width or more, or by less than 0: 0. A literal that is out of range is refused.
         return self._binary("shl", self, other)
 
     def __rlshift__(self, other: object) -> Any:
         return self._binary("shl", other, self)
 
     def __rshift__(self, other: object) -> Any:
+        # By the width or more, or by less than 0: 0, and -1 of a negative number.
         return self._binary("shr", self, other)
 
     def __rrshift__(self, other: object) -> Any:
