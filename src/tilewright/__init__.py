@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from tilewright.compiler import te, topi
     from tilewright.compiler.build import build
     from tilewright.compiler.codegen.errors import BuildError
-    from tilewright.compiler.ir import PrimFunc, TypeMismatch, VerifyError
-    from tilewright.compiler.runtime import Module
+    from tilewright.compiler.ir import IRModule, PrimFunc, TypeMismatch, VerifyError
+    from tilewright.compiler.runtime import CallError, LoadError, Module
+    from tilewright.compiler.runtime.device_api import Device, DeviceError, device
+    from tilewright.compiler.runtime.load import load_module
+    from tilewright.compiler.runtime.ndarray import NDArray
     from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
-    from tilewright.compiler.target import Target
+    from tilewright.compiler.target import Target, TargetError
     from tilewright.service.connect import connect
     from tilewright.tuner.tune import TuningRecord, tune
 
@@ -26,14 +29,23 @@ _WHERE = {
     "topi": "tilewright.compiler",
     "build": "tilewright.compiler.build",
     "BuildError": "tilewright.compiler.codegen.errors",
+    "IRModule": "tilewright.compiler.ir",
     "PrimFunc": "tilewright.compiler.ir",
     "TypeMismatch": "tilewright.compiler.ir",
     "VerifyError": "tilewright.compiler.ir",
+    "CallError": "tilewright.compiler.runtime",
+    "LoadError": "tilewright.compiler.runtime",
     "Module": "tilewright.compiler.runtime",
+    "Device": "tilewright.compiler.runtime.device_api",
+    "DeviceError": "tilewright.compiler.runtime.device_api",
+    "device": "tilewright.compiler.runtime.device_api",
+    "load_module": "tilewright.compiler.runtime.load",
+    "NDArray": "tilewright.compiler.runtime.ndarray",
     "Schedule": "tilewright.compiler.schedule",
     "ScheduleError": "tilewright.compiler.schedule",
     "Trace": "tilewright.compiler.schedule",
     "Target": "tilewright.compiler.target",
+    "TargetError": "tilewright.compiler.target",
     "connect": "tilewright.service.connect",
     "TuningRecord": "tilewright.tuner.tune",
     "tune": "tilewright.tuner.tune",
@@ -41,11 +53,18 @@ _WHERE = {
 
 __all__ = [
     "BuildError",
+    "CallError",
+    "Device",
+    "DeviceError",
+    "IRModule",
+    "LoadError",
     "Module",
+    "NDArray",
     "PrimFunc",
     "Schedule",
     "ScheduleError",
     "Target",
+    "TargetError",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
@@ -53,6 +72,8 @@ __all__ = [
     "__version__",
     "build",
     "connect",
+    "device",
+    "load_module",
     "te",
     "topi",
     "tune",

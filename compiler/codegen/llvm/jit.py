@@ -87,6 +87,16 @@ def emit_object(text: str, target: Target) -> bytes:
         return bytes(machine.emit_object(module))
 
 
+def joined(texts: Iterable[str]) -> str:
+    """Texts that define different functions as one text, which declares each function once.
+
+    (Linking them as modules costs as much again, and LLVM 22 crashes on the masked stores of some.)
+    """
+    lines = [line for text in texts for line in text.splitlines()]
+    declared = sorted({line for line in lines if line.startswith("declare")})
+    return "\n".join([*declared, *(line for line in lines if not line.startswith("declare"))]) + "\n"
+
+
 def emit_assembly(text: str, target: Target) -> str:
     """The assembly of LLVM text, for any target, whatever this machine is. Raises BuildError."""
     machine = _machine(target)

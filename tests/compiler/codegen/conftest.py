@@ -22,7 +22,7 @@ from tilewright.compiler.ir import (
     LoopKind,
     PrimFunc,
 )
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, Any]
@@ -35,19 +35,19 @@ def host() -> Target:
 
 
 @pytest.fixture(scope="session")
-def built(host: Target) -> Callable[..., Module]:
+def built(host: Target) -> Callable[..., Function]:
     """A scheduled PrimFunc as a module; keywords go to `lower`."""
 
-    def build(func: PrimFunc, target: Target = host, **options: Any) -> Module:
+    def build(func: PrimFunc, target: Target = host, **options: Any) -> Function:
         lowered = lower(func, target, **options)
         code = compile_ir(lowered.text, target, [lowered.name])
-        return Module(lowered.name, lowered.params, lowered.workspaces, code)
+        return Function(lowered.name, lowered.params, lowered.workspaces, code)
 
     return build
 
 
 @pytest.fixture(scope="session")
-def elementwise(built: Callable[..., Module]) -> Callable[..., Array]:
+def elementwise(built: Callable[..., Function]) -> Callable[..., Array]:
     """out[i] = value(in0[i], in1[i], ...) on arrays of one dimension, in a serial or a vector loop."""
 
     def run(

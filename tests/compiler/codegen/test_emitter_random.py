@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.compiler import te
 from tilewright.compiler.ir import PrimFunc
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
 
@@ -84,7 +84,7 @@ def tiled(func: PrimFunc, r: random.Random) -> PrimFunc:
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64 -math=strict"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_random_tile_computes_what_numpy_does_and_stays_inside_its_arrays(
-    built: Callable[..., Module], guarded: Guarded, seed: int, target: str
+    built: Callable[..., Function], guarded: Guarded, seed: int, target: str
 ) -> None:
     r = random.Random(f"{seed} {target}")
     rng = np.random.default_rng(seed)

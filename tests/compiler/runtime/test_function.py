@@ -14,7 +14,7 @@ from tilewright.compiler.codegen.llvm.jit import compile_ir
 from tilewright.compiler.runtime import (
     ArgumentTypeError,
     ArgumentValueError,
-    Module,
+    Function,
     ParamInfo,
     SourceInfo,
     WorkspaceInfo,
@@ -59,18 +59,18 @@ define void @work(ptr %out, ptr %w0, ptr %w1) {
 """
 
 
-def add_module() -> Module:
-    return Module("add", ADD_PARAMS, (), compile_ir(ADD, TARGET, ["add"]))
+def add_module() -> Function:
+    return Function("add", ADD_PARAMS, (), compile_ir(ADD, TARGET, ["add"]))
 
 
-def copy_module(dtype: str, shape: tuple[int, ...], count: int) -> Module:
+def copy_module(dtype: str, shape: tuple[int, ...], count: int) -> Function:
     params = (ParamInfo("A", dtype, shape, is_output=False), ParamInfo("B", dtype, shape, is_output=True))
-    return Module("copy", params, (), compile_ir(COPY_BYTES.format(count=count), TARGET, ["copy"]))
+    return Function("copy", params, (), compile_ir(COPY_BYTES.format(count=count), TARGET, ["copy"]))
 
 
-def work_module() -> Module:
+def work_module() -> Function:
     params = (ParamInfo("out", "int64", (2,), is_output=True),)
-    return Module(
+    return Function(
         "work", params, (WorkspaceInfo(100), WorkspaceInfo(4096)), compile_ir(WORK, TARGET, ["work"])
     )
 
@@ -218,7 +218,7 @@ def test_binding_checks_the_arrays() -> None:
 
 def test_a_module_says_what_it_is() -> None:
     source = SourceInfo("default", "no schedule is stored")
-    module = Module(
+    module = Function(
         "add",
         ADD_PARAMS,
         (),
@@ -227,10 +227,11 @@ def test_a_module_says_what_it_is() -> None:
         schedule_source=source,
     )
     assert (
-        *(module.func_name, module.script, module.schedule_source, module.target),
+        *(module.name, module.script, module.schedule_source, module.target),
         *(module.source(), "add:" in module.assembly(), repr(module)),
     ) == (
         *("add", "def add(): ...", source, TARGET),
         *(ADD, True),
-        f"Module(add(A: float32[2, 3], B: float32[2, 3], C: float32[2, 3] out), default schedule, {TARGET})",
+        "Function(add(A: float32[2, 3], B: float32[2, 3], C: float32[2, 3] out), default schedule, "
+        f"{TARGET})",
     )

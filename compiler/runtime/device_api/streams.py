@@ -1,0 +1,93 @@
+"""Streams on the CPU: queues, each with a thread that takes its work in order."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+
+from .api import Device, DeviceError
+
+Work = Callable[[], None]
+
+
+class CpuStream:
+    """A queue of work. Its thread starts with the first piece and ends when the stream is freed or gone."""
+
+    def __init__(self, device: Device, number: int) -> None:
+        self._device = device
+        self._number = number
+        self._lane: _Lane | None = None
+        self._lock = threading.Lock()
+        self._freed = False
+
+    @property
+    def device(self) -> Device:
+        return self._device
+
+    def __repr__(self) -> str:
+        return f"stream {self._number} of {self._device}"
+
+    def submit(self, work: Work, always: bool = False) -> None:
+        """Queue a piece of work. After an error the rest is skipped, except what is to run `always`."""
+        with self._lock:
+            self._check()
+            if self._lane is None:
+                self._lane = _Lane(repr(self))
+                weakref.finalize(self, self._lane.queue.put, None)
+            self._lane.queue.put((work, always))
+
+    def synchronize(self) -> None:
+        """Wait until all work submitted so far is done. Raises its first error, once."""
+        self._check()
+        if self._lane is None:
+            return
+        if threading.current_thread() is self._lane.thread:
+            raise DeviceError(f"synchronize: work of {self!r} cannot wait for itself")
+        done = threading.Event()
+        self.submit(done.set, always=True)
+        done.wait()
+        self._lane.raise_error()
+
+    def free(self) -> None:
+        """Wait for the work and end the thread. Raises the first error of the work."""
+        with self._lock:
+            self._check()
+            if self._lane is not None and threading.current_thread() is self._lane.thread:
+                raise DeviceError(f"free: work of {self!r} cannot free it")
+            self._freed = True
+        if self._lane is not None:
+            self._lane.queue.put(None)
+            self._lane.thread.join()
+            self._lane.raise_error()
+
+    def _check(self) -> None:
+        if self._freed:
+            raise DeviceError(f"{self!r} was freed")
+
+
+class _Lane:
+    """The queue and its thread, which knows nothing of the stream, so that a stream can go out of use."""
+
+    def __init__(self, name: str) -> None:
+        self.queue: SimpleQueue[tuple[Work, bool] | None] = SimpleQueue()
+        self._error: Exception | None = None
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    def raise_error(self) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _run(self) -> None:
+        while (item := self.queue.get()) is not None:
+            work, always = item
+            if self._error is not None and not always:
+                continue
+            try:
+                work()
+            except Exception as error:  # the thread's edge: raised where somebody waits for the work
+                self._error = error
+            del item, work  # or the last piece of work would keep its arrays until the next one comes

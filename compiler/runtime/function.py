@@ -1,0 +1,185 @@
+"""A kernel that can be called with arrays."""
+
+import threading
+from collections.abc import Callable, Sequence
+from ctypes import CFUNCTYPE, c_void_p
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..target import Target
+from .adopt import adopt
+from .arguments import ArgumentCheck, ParamInfo
+from .arrays import aligned_bytes
+from .device_api import Device, Memory
+from .errors import ArgumentTypeError, CallError
+from .ndarray import CPU, NDArray
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceInfo:
+    """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised."""
+
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """How a kernel's schedule was found: exact, same_family, transferred, default or scheduled, and why."""
+
+    kind: str
+    reason: str
+    record: object | None = None
+
+
+class LoadedCode(Protocol):
+    """Machine code in this process: what a Function needs of a code generator's result."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def target(self) -> Target: ...
+
+    def address(self, name: str) -> int:
+        """Where a function begins that takes the addresses of its parameters and then of its workspaces, in
+        C's calling convention. Code that is not machine code gives the address of a ctypes callback.
+        """
+
+    def assembly(self) -> str: ...
+
+
+class UnloadedCode:
+    """Code for another machine: it can be looked at and exported, not called."""
+
+    def __init__(self, text: str, target: Target, reason: str, assembly: Callable[[], str]) -> None:
+        self.text = text
+        self.target = target
+        self.reason = reason
+        self._assembly = assembly
+
+    def address(self, name: str) -> int:
+        """Raises CallError: no function of it has an address here."""
+        raise CallError(f"{name}: {self.reason}; export it with module.export(path), and load it there")
+
+    def assembly(self) -> str:
+        """The machine code as assembly text."""
+        return self._assembly()
+
+
+class Function:
+    """A compiled function: ``function(a, b, c)`` reads its inputs and writes its outputs in place.
+
+    Arguments are NumPy arrays, NDArrays, or arrays of other libraries that speak DLPack, which are taken
+    without a copy. They are checked at each call, and the error names the argument. An array with gaps is
+    refused, not copied. Workspaces belong to the calling thread, so that threads may call one function at
+    once, on different outputs. A call is done when it returns; streams take what `bind` gives.
+
+    symbol: its name in the code, where that is another. script: its scheduled program as text. device: where
+    its arguments are.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        params: Sequence[ParamInfo],
+        workspaces: Sequence[WorkspaceInfo],
+        loaded: LoadedCode,
+        *,
+        symbol: str | None = None,
+        script: str = "",
+        schedule_source: SourceInfo = SourceInfo("scheduled", "built as it stands"),
+        device: Device = CPU,
+    ) -> None:
+        self.name = name
+        self.symbol = symbol or name
+        self.params = tuple(params)
+        self.workspaces = tuple(workspaces)
+        self.script = script
+        self.schedule_source = schedule_source
+        self.device = device
+        self._loaded = loaded
+        self._check = ArgumentCheck(name, self.params)
+        self._function = self._callable()
+        self._local = threading.local()
+
+    def __call__(self, *arrays: Array) -> None:
+        """Run the kernel. Raises ArgumentError, and CallError for code that cannot run here."""
+        try:
+            addresses = self._check(arrays)
+        except ArgumentTypeError:
+            arrays = self._adopt(arrays)
+            addresses = self._check(arrays)
+        if self.workspaces:
+            addresses += self._workspace_addresses()
+        self._function(*addresses)
+
+    def bind(self, *arrays: Array) -> Callable[[], None]:
+        """The kernel on these arrays as a function of nothing, which checks nothing: for timing, and for
+        streams.
+
+        It keeps the arrays and workspaces of its own alive; one thread may run it at a time. Raises
+        ArgumentError, and CallError for code that cannot run here.
+        """
+        if isinstance(self._loaded, UnloadedCode):
+            self._loaded.address(self.name)
+        try:
+            addresses = self._check(arrays)
+        except ArgumentTypeError:
+            arrays = self._adopt(arrays)
+            addresses = self._check(arrays)
+        blocks = self._new_workspaces()
+        addresses += [block.address for block in blocks]
+        bound = partial(self._function, *map(c_void_p, addresses))
+        bound.keep = (self._loaded, arrays, blocks)  # type: ignore[attr-defined]
+        return bound
+
+    @property
+    def target(self) -> Target:
+        """The target it was compiled for."""
+        return self._loaded.target
+
+    def source(self) -> str:
+        """The text that the code generator gave: LLVM's, C, or a plug-in's."""
+        return self._loaded.text
+
+    def assembly(self) -> str:
+        """The machine code as assembly text."""
+        return self._loaded.assembly()
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.params))})"
+
+    def __repr__(self) -> str:
+        return f"Function({self}, {self.schedule_source.kind} schedule, {self.target})"
+
+    def _callable(self) -> Callable[..., None]:
+        if isinstance(self._loaded, UnloadedCode):
+            return self._refuse
+        prototype = CFUNCTYPE(None, *[c_void_p] * (len(self.params) + len(self.workspaces)))
+        return prototype(self._loaded.address(self.symbol))
+
+    def _refuse(self, *addresses: int) -> None:
+        self._loaded.address(self.name)
+
+    def _adopt(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        return adopt(self.name, self.params, arrays, self.device)
+
+    def _workspace_addresses(self) -> list[int]:
+        try:
+            return self._local.addresses  # type: ignore[no-any-return]
+        except AttributeError:
+            blocks = self._new_workspaces()
+            self._local.blocks = blocks
+            self._local.addresses = [block.address for block in blocks]
+            return self._local.addresses  # type: ignore[no-any-return]
+
+    def _new_workspaces(self) -> list[Memory]:
+        if self.device == CPU:
+            blocks = [aligned_bytes(w.bytes) for w in self.workspaces]
+            return [Memory(CPU, block.ctypes.data, block.nbytes, block) for block in blocks]
+        return [NDArray.empty((w.bytes,), "uint8", self.device).memory for w in self.workspaces]
