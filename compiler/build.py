@@ -13,11 +13,11 @@ from .codegen.lowered import Lowered
 from .codegen.registry import CodeGenerator, assembly_of, code_generator
 from .ir import IRModule, PrimFunc, workload_key
 from .runtime import Function, LoadedCode, Module, SourceInfo, UnloadedCode
-from .runtime.device_api import Device
+from .runtime.device_api import Device, device
 from .schedule import Schedule, ScheduleError, Trace, TraceError
 from .schedule_source import ScheduleSource
 from .target import Target, detect
-from .target.backends import backend
+from .target.registry import backend
 from .target.runs import refusal
 
 TargetSpec = str | dict[str, object] | Target
@@ -149,7 +149,10 @@ def _compile(
 
 
 def _device(target: Target) -> Device:
-    return Device("cpu") if backend(target.kind).device is None else Device(target.kind)
+    """Where the arguments are: the CPU's memory, or the device of the kind, by its attribute `device`."""
+    if backend(target.kind).device is None:
+        return device()
+    return device(target.kind, dict(target.attributes).get("device", 0))
 
 
 def _first_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from ..ir import PrimFunc
 from ..runtime import LoadedCode
 from ..target import Target, TargetError
-from ..target.backends import backend, known_kinds, resolve
+from ..target.registry import backend, known_kinds, resolve
 from .errors import BuildError
 from .lowered import Lowered
 

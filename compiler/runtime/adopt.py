@@ -25,7 +25,12 @@ def adopt(name: str, params: Sequence[ParamInfo], arrays: Sequence[Any], device:
         at = params[index].name if index < len(params) else ""
         where = f"{name}: argument {index + 1}, {at!r}"
         if isinstance(array, NDArray):
-            plain.append(_on_device(array, device, where))
+            plain.append(_on_device(array, device, where, at))
+        elif device.kind != "cpu" and (isinstance(array, np.ndarray) or is_exporter(array)):
+            raise ArgumentTypeError(
+                f"{where}: is on cpu(0), the kernel runs on {device}; "
+                f"pass NDArray.from_numpy({at}, tilewright.device({device.kind!r}, {device.index}))"
+            )
         elif isinstance(array, np.ndarray) or not is_exporter(array):
             plain.append(array)
         else:
@@ -36,7 +41,10 @@ def adopt(name: str, params: Sequence[ParamInfo], arrays: Sequence[Any], device:
     return tuple(plain)
 
 
-def _on_device(array: NDArray, device: Device, where: str) -> Array:
+def _on_device(array: NDArray, device: Device, where: str, name: str) -> Array:
     if array.device == device or (device.kind == "cpu" and device_api(array.device.kind).host_accessible):
         return array.view()
-    raise ArgumentTypeError(f"{where}: is on {array.device}, the kernel runs on {device}; pass .to({device})")
+    raise ArgumentTypeError(
+        f"{where}: is on {array.device}, the kernel runs on {device}; "
+        f"pass {name}.to(tilewright.device({device.kind!r}, {device.index}))"
+    )

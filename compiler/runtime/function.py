@@ -103,7 +103,9 @@ class Function:
         self.schedule_source = schedule_source
         self.device = device
         self._loaded = loaded
-        self._check = ArgumentCheck(name, self.params)
+        self._check: Callable[[Sequence[Array]], list[int]] = ArgumentCheck(name, self.params)
+        if device != CPU:
+            self._check = self._check_on_device
         self._function = self._callable()
         self._local = threading.local()
 
@@ -162,6 +164,10 @@ class Function:
             return self._refuse
         prototype = CFUNCTYPE(None, *[c_void_p] * (len(self.params) + len(self.workspaces)))
         return prototype(self._loaded.address(self.symbol))
+
+    def _check_on_device(self, arrays: Sequence[Any]) -> list[int]:
+        """As the other check, for arrays that are all on the kernel's device."""
+        return ArgumentCheck(self.name, self.params)(self._adopt(arrays))
 
     def _refuse(self, *addresses: int) -> None:
         self._loaded.address(self.name)

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import dlpack
 from .arrays import numpy_dtype
-from .device_api import Device, Memory, copy, device_api
+from .device_api import Device, DeviceAPI, Memory, copy, device_api
 
 Array = np.ndarray[Any, Any]
 
@@ -42,8 +42,8 @@ class NDArray:
         sizes = tuple(int(n) for n in shape)
         if any(n < 0 for n in sizes):
             raise ValueError(f"the sizes of an array are not negative: {sizes}")
-        memory = device_api(device.kind).allocate(device.index, prod(sizes) * _numpy(dtype).itemsize)
-        return cls(sizes, dtype, _Owned(memory).memory())
+        nbytes = prod(sizes) * _numpy(dtype).itemsize
+        return cls(sizes, dtype, _Owned(device_api(device.kind), device.index, nbytes).memory())
 
     @classmethod
     def from_numpy(cls, array: Array, device: Device = CPU) -> Self:
@@ -130,17 +130,20 @@ class NDArray:
 class _Owned:
     """Space that is freed when its last user is gone."""
 
-    __slots__ = ("_space",)
+    __slots__ = ("_free", "_space")
 
-    def __init__(self, space: Memory) -> None:
-        self._space = space
+    def __init__(self, api: DeviceAPI, index: int, nbytes: int) -> None:
+        self._space = api.allocate(index, nbytes)
+        self._free = api.free
 
     def memory(self) -> Memory:
         """The space, which keeps this alive."""
         return Memory(self._space.device, self._space.address, self._space.nbytes, self)
 
     def __del__(self) -> None:
-        device_api(self._space.device.kind).free(self._space)
+        if not hasattr(self, "_free"):  # nothing was allocated
+            return
+        self._free(self._space)
 
 
 def _numpy(dtype: str) -> np.dtype[Any]:

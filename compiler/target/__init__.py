@@ -1,10 +1,10 @@
 """Targets: what kernels are compiled for, and the machine at hand."""
 
 from .attributes import Attribute
-from .backends import Backend, BackendStatus, backends
 from .errors import TargetError
 from .hardware import Hardware, detect
 from .kind import TargetKind
+from .registry import Backend, BackendStatus, backends
 from .target import Target
 
 __all__ = [

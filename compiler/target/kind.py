@@ -29,4 +29,4 @@ KINDS = {
         TargetKind("llvm", (Attribute("mtriple", "str", ""),)),
     )
 }
-"""The kinds of this distribution. Others come with plug-ins: see backends."""
+"""The kinds of this distribution. Others come with plug-ins: see registry."""

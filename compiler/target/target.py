@@ -11,13 +11,13 @@ from typing import Any, Self
 import rfc8785
 
 from .attributes import PROCESSOR, parse_words
-from .backends import kind_of, known_kinds
 from .cpus import ALIASES, CPUS, Cpu
 from .errors import TargetError
 from .features import apply_mattr, has_fma, mattr_between, vector_bytes, vector_registers, with_needs
 from .hardware import Hardware
 from .host import host_cpu
 from .kind import TargetKind
+from .registry import kind_of, known_kinds
 from .triple import GENERAL, architecture_of
 
 

@@ -187,4 +187,6 @@ def test_an_unknown_target_is_refused(func: PrimFunc) -> None:
 def test_anything_else_than_a_program_is_refused() -> None:
     with pytest.raises(TypeError) as caught:
         build("matmul")  # type: ignore[arg-type]
-    assert str(caught.value) == "build takes a PrimFunc, a Schedule, an IRModule or a mapping of them, got str"
+    assert (
+        str(caught.value) == "build takes a PrimFunc, a Schedule, an IRModule or a mapping of them, got str"
+    )

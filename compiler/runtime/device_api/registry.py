@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...target.backends import backend, known_kinds, resolve
 from ...target.errors import TargetError
+from ...target.registry import backend, known_kinds, resolve
 from .api import Device, DeviceAPI, DeviceError, Memory, Stream
 from .cpu import API as CPU
 

@@ -23,7 +23,8 @@ class Backend:
 
     kind: its name and attributes. generator: a CodeGenerator (see codegen.registry), or where it is as
     ``module:name``, imported on first use. device: a DeviceAPI (see runtime.device_api) or where it is, of
-    the same name as the kind; None where the code runs on the CPU's memory.
+    the same name as the kind; None where the code runs on the CPU's memory. With several devices the kind has
+    an attribute ``device``, an integer, that says which one the code is for.
     """
 
     kind: TargetKind
@@ -94,6 +95,12 @@ def resolve(what: object) -> Any:
         return what
     module, _, name = what.partition(":")
     return getattr(import_module(module), name)
+
+
+def forget() -> None:
+    """Look for distributions anew: for a process that installs one while it runs."""
+    _found.cache_clear()
+    _loaded.cache_clear()
 
 
 def _status(name: str) -> BackendStatus:
