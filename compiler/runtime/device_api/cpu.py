@@ -98,10 +98,7 @@ class CpuAPI:
 
     def free_stream(self, stream: Stream) -> None:
         own = _own(stream)
-        if self.current_stream(0) is own:
-            self.set_stream(0, None)
-        self._streams.discard(own)
-        own.free()
+        own.free(lambda: self._forget(own))
 
     def set_stream(self, index: int, stream: Stream | None) -> None:
         _check_index(index)
@@ -125,6 +122,11 @@ class CpuAPI:
         first.submit(reached.set, always=True)
         second.submit(lambda: _wait(reached))
 
+    def _forget(self, stream: CpuStream) -> None:
+        if self.current_stream(0) is stream:
+            self.set_stream(0, None)
+        self._streams.discard(stream)
+
 
 API = CpuAPI()
 
@@ -136,6 +138,7 @@ def _wait(event: threading.Event) -> None:
 def _own(stream: Stream) -> CpuStream:
     if not isinstance(stream, CpuStream):
         raise DeviceError(f"{stream!r} is no stream of the CPU")
+    stream.check()
     return stream
 
 

@@ -32,7 +32,7 @@ class CpuStream:
     def submit(self, work: Work, always: bool = False) -> None:
         """Queue a piece of work. After an error the rest is skipped, except what is to run `always`."""
         with self._lock:
-            self._check()
+            self.check()
             if self._lane is None:
                 self._lane = _Lane(repr(self))
                 weakref.finalize(self, self._lane.queue.put, None)
@@ -40,31 +40,37 @@ class CpuStream:
 
     def synchronize(self) -> None:
         """Wait until all work submitted so far is done. Raises its first error, once."""
-        self._check()
+        self._check_thread("wait for itself")
+        self.check()
         if self._lane is None:
             return
-        if threading.current_thread() is self._lane.thread:
-            raise DeviceError(f"synchronize: work of {self!r} cannot wait for itself")
         done = threading.Event()
         self.submit(done.set, always=True)
         done.wait()
         self._lane.raise_error()
 
-    def free(self) -> None:
-        """Wait for the work and end the thread. Raises the first error of the work."""
+    def free(self, forget: Work) -> None:
+        """Wait for the work and end the thread. Raises the first error of the work. `forget` is called as
+        soon as nothing more can be submitted.
+        """
+        self._check_thread("free it")
         with self._lock:
-            self._check()
-            if self._lane is not None and threading.current_thread() is self._lane.thread:
-                raise DeviceError(f"free: work of {self!r} cannot free it")
+            self.check()
             self._freed = True
+        forget()
         if self._lane is not None:
             self._lane.queue.put(None)
             self._lane.thread.join()
             self._lane.raise_error()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises DeviceError where it was freed."""
         if self._freed:
             raise DeviceError(f"{self!r} was freed")
+
+    def _check_thread(self, what: str) -> None:
+        if self._lane is not None and threading.current_thread() is self._lane.thread:
+            raise DeviceError(f"work of {self!r} cannot {what}")
 
 
 class _Lane:

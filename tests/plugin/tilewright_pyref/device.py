@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from tilewright.compiler.runtime.device_api import (
     Device,
@@ -101,7 +102,7 @@ class PyrefAPI:
         if chosen is None:
             ctypes.memmove(to, start, nbytes)
         else:
-            self.submit(chosen, lambda: ctypes.memmove(to, start, nbytes) and None)
+            self.submit(chosen, partial(ctypes.memmove, to, start, nbytes))
 
     def create_stream(self, index: int) -> Stream:
         _check_index(index)
