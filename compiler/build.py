@@ -69,6 +69,8 @@ def _named(func: object) -> dict[str, Buildable]:
             raise TypeError(
                 f"build: {name!r} is a {type(f).__name__}, not a PrimFunc or a Schedule by its name"
             )
+        if not name.isidentifier():
+            raise ValueError(f"build: a function's name must be an identifier, got {name!r}")
     return dict(func)
 
 

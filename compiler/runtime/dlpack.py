@@ -73,6 +73,8 @@ def from_dlpack(exporter: Exporter) -> Array:
     It may be written unless the exporter forbids it. Raises BufferError for an array on another device or of
     a dtype that NumPy does not have.
     """
+    if isinstance(exporter, np.ndarray):  # which does not export bfloat16
+        return np.asarray(exporter)
     kind, index = exporter.__dlpack_device__()
     if int(kind) not in _HOST:
         name = _DEVICE_NAMES.get(int(kind), f"of DLPack type {int(kind)}")

@@ -1,6 +1,7 @@
 """What every device does: one suite over the CPU and a plug-in's device."""
 
 import gc
+import itertools
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -131,7 +132,7 @@ def test_data_space_is_aligned_and_as_large_as_asked(api: DeviceAPI, nbytes: int
 
 def test_data_space_does_not_overlap(api: DeviceAPI) -> None:
     spaces = sorted((api.allocate(0, 100) for _ in range(20)), key=lambda m: m.address)
-    assert all(a.address + a.nbytes <= b.address for a, b in zip(spaces, spaces[1:], strict=False))
+    assert all(a.address + a.nbytes <= b.address for a, b in itertools.pairwise(spaces))
     for memory in spaces:
         api.free(memory)
 
