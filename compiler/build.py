@@ -143,6 +143,7 @@ def _compile(
         lowered.workspaces,
         loaded,
         symbol=lowered.name,
+        sizes=lowered.sizes,
         script=str(func),
         schedule_source=source,
         device=_device(target),

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from ctypes import CFUNCTYPE, c_void_p
+from ctypes import CFUNCTYPE, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from .adopt import adopt
 from .arguments import ArgumentCheck, ParamInfo
 from .arrays import aligned_bytes
 from .device_api import Device, Memory
+from .dims import Dim, evaluate
 from .errors import ArgumentTypeError, CallError
 from .ndarray import CPU, NDArray
 
@@ -22,9 +23,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInfo:
-    """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised."""
+    """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised.
+    Its bytes may depend on the sizes of the call.
+    """
 
-    bytes: int
+    bytes: Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +49,9 @@ class LoadedCode(Protocol):
     def target(self) -> Target: ...
 
     def address(self, name: str) -> int:
-        """Where a function begins that takes the addresses of its parameters and then of its workspaces, in
-        C's calling convention. Code that is not machine code gives the address of a ctypes callback.
+        """Where a function begins that takes the addresses of its parameters, its sizes as 64-bit integers
+        and the addresses of its workspaces, in C's calling convention. Code that is not machine code gives
+        the address of a ctypes callback.
         """
 
     def assembly(self) -> str: ...
@@ -79,7 +83,8 @@ class Function:
     refused, not copied. Workspaces belong to the calling thread, so that threads may call one function at
     once, on different outputs. A call is done when it returns; streams take what `bind` gives.
 
-    symbol: its name in the code, where that is another. script: its scheduled program as text. device: where
+    symbol: its name in the code, where that is another. sizes: the names of the sizes that a call reads off
+    its arrays, in the order of the kernel's arguments. script: its scheduled program as text. device: where
     its arguments are.
     """
 
@@ -91,6 +96,7 @@ class Function:
         loaded: LoadedCode,
         *,
         symbol: str | None = None,
+        sizes: Sequence[str] = (),
         script: str = "",
         schedule_source: SourceInfo = SourceInfo("scheduled", "built as it stands"),
         device: Device = CPU,
@@ -99,11 +105,12 @@ class Function:
         self.symbol = symbol or name
         self.params = tuple(params)
         self.workspaces = tuple(workspaces)
+        self.sizes = tuple(sizes)
         self.script = script
         self.schedule_source = schedule_source
         self.device = device
         self._loaded = loaded
-        self._check: Callable[[Sequence[Array]], list[int]] = ArgumentCheck(name, self.params)
+        self._check: Callable[[Sequence[Array]], list[int]] = ArgumentCheck(name, self.params, self.sizes)
         if device != CPU:
             self._check = self._check_on_device
         self._function = self._callable()
@@ -117,7 +124,7 @@ class Function:
             arrays = self._adopt(arrays)
             addresses = self._check(arrays)
         if self.workspaces:
-            addresses += self._workspace_addresses()
+            addresses += self._workspace_addresses(addresses[len(self.params) :])
         self._function(*addresses)
 
     def bind(self, *arrays: Array) -> Callable[[], None]:
@@ -134,9 +141,10 @@ class Function:
         except ArgumentTypeError:
             arrays = self._adopt(arrays)
             addresses = self._check(arrays)
-        blocks = self._new_workspaces()
-        addresses += [block.address for block in blocks]
-        bound = partial(self._function, *map(c_void_p, addresses))
+        count, sizes = len(self.params), addresses[len(self.params) :]
+        blocks = [self._new_workspace(n) for n in self._workspace_bytes(sizes)]
+        pointers = [c_void_p(block.address) for block in blocks]
+        bound = partial(self._function, *map(c_void_p, addresses[:count]), *map(c_int64, sizes), *pointers)
         bound.keep = (self._loaded, arrays, blocks)  # type: ignore[attr-defined]
         return bound
 
@@ -162,12 +170,13 @@ class Function:
     def _callable(self) -> Callable[..., None]:
         if isinstance(self._loaded, UnloadedCode):
             return self._refuse
-        prototype = CFUNCTYPE(None, *[c_void_p] * (len(self.params) + len(self.workspaces)))
+        pointers, sizes = [c_void_p] * len(self.params), [c_int64] * len(self.sizes)
+        prototype = CFUNCTYPE(None, *pointers, *sizes, *[c_void_p] * len(self.workspaces))
         return prototype(self._loaded.address(self.symbol))
 
     def _check_on_device(self, arrays: Sequence[Any]) -> list[int]:
         """As the other check, for arrays that are all on the kernel's device."""
-        return ArgumentCheck(self.name, self.params)(self._adopt(arrays))
+        return ArgumentCheck(self.name, self.params, self.sizes)(self._adopt(arrays))
 
     def _refuse(self, *addresses: int) -> None:
         self._loaded.address(self.name)
@@ -175,17 +184,27 @@ class Function:
     def _adopt(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         return adopt(self.name, self.params, arrays, self.device)
 
-    def _workspace_addresses(self) -> list[int]:
-        try:
-            return self._local.addresses  # type: ignore[no-any-return]
-        except AttributeError:
-            blocks = self._new_workspaces()
-            self._local.blocks = blocks
-            self._local.addresses = [block.address for block in blocks]
-            return self._local.addresses  # type: ignore[no-any-return]
+    def _workspace_bytes(self, sizes: Sequence[int]) -> list[int]:
+        known = dict(zip(self.sizes, sizes, strict=True))
+        return [evaluate(w.bytes, known) for w in self.workspaces]
 
-    def _new_workspaces(self) -> list[Memory]:
-        if self.device == CPU:
-            blocks = [aligned_bytes(w.bytes) for w in self.workspaces]
-            return [Memory(CPU, block.ctypes.data, block.nbytes, block) for block in blocks]
-        return [NDArray.empty((w.bytes,), "uint8", self.device).memory for w in self.workspaces]
+    def _workspace_addresses(self, sizes: Sequence[int]) -> list[int]:
+        """This thread's workspaces: kept from call to call, and made anew where a call needs larger ones."""
+        local = self._local
+        if not self.sizes and hasattr(local, "addresses"):
+            return local.addresses  # type: ignore[no-any-return]
+        needed = self._workspace_bytes(sizes)
+        if not hasattr(local, "blocks"):
+            local.blocks = [self._new_workspace(n) for n in needed]
+        elif any(block.nbytes < n for block, n in zip(local.blocks, needed, strict=True)):
+            local.blocks = [
+                self._new_workspace(max(b.nbytes, n)) for b, n in zip(local.blocks, needed, strict=True)
+            ]
+        local.addresses = [block.address for block in local.blocks]
+        return local.addresses  # type: ignore[no-any-return]
+
+    def _new_workspace(self, nbytes: int) -> Memory:
+        if self.device != CPU:
+            return NDArray.empty((nbytes,), "uint8", self.device).memory
+        block = aligned_bytes(nbytes)
+        return Memory(CPU, block.ctypes.data, nbytes, block)

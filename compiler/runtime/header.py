@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from ..target import Target
+from .dims import text
 from .function import Function
 
 _TYPES = {
@@ -77,8 +78,9 @@ _KEYWORDS = frozenset(
 def header(functions: Mapping[str, Function], target: Target) -> str:
     """C declarations of the functions, readable by C++ too.
 
-    Each takes a pointer for each parameter, in order, then a pointer for each workspace: memory of the size
-    that the comment gives, aligned to 64 bytes, which no other call uses at the same time. Elements lie in C
+    Each takes a pointer for each parameter, in order, then the sizes that are not known before the call, then
+    a pointer for each workspace: memory of as many bytes as the comment says, aligned to 64, which no other
+    call uses at the same time. Elements lie in C
     order without gaps, aligned to their type; outputs overlap no other argument. bool is a byte of 0 or 1,
     float16 and bfloat16 are their bits.
     """
@@ -107,11 +109,14 @@ def _declaration(function: Function) -> list[str]:
     for p in function.params:
         name = _fresh(p.name, names)
         kind = _TYPES.get(p.dtype, f"{p.dtype}_t")
-        notes.append(f" * {name}: {p.dtype}{list(p.shape)}{', written' if p.is_output else ''}")
+        shape = ", ".join(map(text, p.shape))
+        notes.append(f" * {name}: {p.dtype}[{shape}]{', written' if p.is_output else ''}")
         arguments.append(f"{kind} *{name}" if p.is_output else f"const {kind} *{name}")
+    for size in function.sizes:
+        arguments.append(f"int64_t {_fresh(size, names)}")
     for n, workspace in enumerate(function.workspaces):
         name = _fresh(f"workspace{n}", names)
-        notes.append(f" * {name}: {workspace.bytes} bytes, aligned to 64")
+        notes.append(f" * {name}: {text(workspace.bytes)} bytes, aligned to 64")
         arguments.append(f"void *{name}")
     return [
         f"/* {function.name}",

@@ -6,8 +6,9 @@ from hashlib import sha256
 from typing import Any
 
 from ..target import Target
-from .arguments import ParamInfo
+from .dims import freeze
 from .function import Function, LoadedCode, SourceInfo, WorkspaceInfo
+from .params import ParamInfo
 
 FORMAT = 1
 """Version of the JSON. A reader refuses those it does not know."""
@@ -85,6 +86,7 @@ def _plain(name: str, f: Function) -> dict[str, Any]:
         "params": [
             {"name": p.name, "dtype": p.dtype, "shape": p.shape, "is_output": p.is_output} for p in f.params
         ],
+        "sizes": f.sizes,
         "workspaces": [w.bytes for w in f.workspaces],
         "script": f.script,
         "schedule_source": {"kind": f.schedule_source.kind, "reason": f.schedule_source.reason},
@@ -95,18 +97,17 @@ def _plain(name: str, f: Function) -> dict[str, Any]:
 def _function(f: Mapping[str, Any], code: LoadedCode) -> Function:
     return Function(
         f["name"],
-        [ParamInfo(p["name"], p["dtype"], _tuples(p["shape"]), p["is_output"]) for p in f["params"]],
-        [WorkspaceInfo(_tuples(w)) for w in f["workspaces"]],
+        [
+            ParamInfo(p["name"], p["dtype"], tuple(map(freeze, p["shape"])), p["is_output"])
+            for p in f["params"]
+        ],
+        [WorkspaceInfo(freeze(w)) for w in f["workspaces"]],
         code,
         symbol=f["symbol"],
+        sizes=f["sizes"],
         script=f["script"],
         schedule_source=SourceInfo(f["schedule_source"]["kind"], f["schedule_source"]["reason"]),
     )
-
-
-def _tuples(value: Any) -> Any:
-    """A value as it was before JSON made lists of its tuples."""
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def _place(file: bytes) -> int:

@@ -78,6 +78,11 @@ class Module:
         return self._only("asked for its workspaces").workspaces
 
     @property
+    def sizes(self) -> tuple[str, ...]:
+        """The names of the sizes that a call of the only function reads off its arrays."""
+        return self._only("asked for its sizes").sizes
+
+    @property
     def schedule_source(self) -> SourceInfo:
         """How the schedule of the only function was found."""
         return self._only("asked for its schedule").schedule_source

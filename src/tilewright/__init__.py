@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from tilewright.compiler.runtime.device_api import Device, DeviceError, device
     from tilewright.compiler.runtime.load import load_module
     from tilewright.compiler.runtime.ndarray import NDArray
-    from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
+    from tilewright.compiler.schedule import (
+        Schedule,
+        ScheduleError,
+        TensorIntrin,
+        Trace,
+        register_tensor_intrin,
+    )
     from tilewright.compiler.target import Target, TargetError
     from tilewright.service.connect import connect
     from tilewright.tuner.tune import TuningRecord, tune
@@ -43,6 +49,8 @@ _WHERE = {
     "NDArray": "tilewright.compiler.runtime.ndarray",
     "Schedule": "tilewright.compiler.schedule",
     "ScheduleError": "tilewright.compiler.schedule",
+    "TensorIntrin": "tilewright.compiler.schedule",
+    "register_tensor_intrin": "tilewright.compiler.schedule",
     "Trace": "tilewright.compiler.schedule",
     "Target": "tilewright.compiler.target",
     "TargetError": "tilewright.compiler.target",
@@ -65,6 +73,7 @@ __all__ = [
     "ScheduleError",
     "Target",
     "TargetError",
+    "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
@@ -74,6 +83,7 @@ __all__ = [
     "connect",
     "device",
     "load_module",
+    "register_tensor_intrin",
     "te",
     "topi",
     "tune",

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...arith import Poly, Var, ends, is_contiguous, poly, region, substitute
+from ...arith import (
+    Poly,
+    Var,
+    ends,
+    is_contiguous,
+    is_positive,
+    not_negative,
+    poly,
+    positive_atoms,
+    proven_negative,
+    region,
+    substitute,
+)
 from ...arith.region import Range
-from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
+from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
 from ...ir.func import fresh
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
+from ..find import blocks_under, check_in_no_unit, find_block, find_loop, readers, root_of, writers
 from ..overlap import check_overlaps
 from .loops import add_predicate
 
@@ -22,7 +34,9 @@ def _bound_loads(block: Block, buffer: object) -> list[tuple[Poly, ...]]:
 
 
 def check_target(func: PrimFunc, at: For, path: tuple[For, ...], block: Block, primitive: str) -> None:
-    """The loop does not stand around the block already, and is no vector loop."""
+    """The loop does not stand around the block already, and is no vector loop; the block is no part of a
+    unit."""
+    check_in_no_unit(func, path, block, primitive)
     if any(f.var is at.var for f in path):
         raise ScheduleError(primitive, f"{block.name!r} is under loop {at.var.name!r} already", func, at)
     for outer in (
@@ -117,7 +131,7 @@ def renest(
                 raise ScheduleError(
                     primitive, f"the size of the region of {it.name!r} changes with a loop", func, block
                 )
-            v = Var(name, span)
+            v = Var(name, not_negative(span))
             binds.append(base + v)
             # A guarded read may reach over both ends of what it reads.
             predicates += [base + v - it.extent, -(base + v) - 1]
@@ -139,27 +153,87 @@ def shared_outer_predicates(blocks: Sequence[Block], inner: set[Var]) -> list[Po
 
 
 def existing_iterations(blocks: Sequence[Block], inner: set[Var]) -> list[Poly]:
-    """Predicates without which some block has no instance at all in an iteration: those of whole tiles past
-    the end."""
-    found: list[Poly] = []
-    for b in blocks:
-        for p in b.predicates:
-            low = ends(p, inner)
-            if low is not None and low[0] not in found:
-                found.append(low[0])
-    return found
+    """Predicates without which no block has any instance in an iteration: those of whole tiles past the
+    end. A reduction without steps still gives its init, so that the predicates of steps are none of
+    these."""
+    lowest = [
+        [
+            low[0]
+            for p in b.predicates
+            if not p.vars() & b.loop_vars(IterKind.REDUCE) and (low := ends(p, inner)) is not None
+        ]
+        for b in blocks
+    ]
+    first, *others = lowest
+    return [p for n, p in enumerate(first) if p not in first[:n] and all(p in o for o in others)]
 
 
-def check_written_box(func: PrimFunc, at: For, producers: Sequence[Block], inner: set[Var]) -> None:
+def check_all_used(func: PrimFunc, block: Block, dims: dict[Var, int], source: Buffer) -> None:
+    """Every element of the consumer belongs to one that the producer writes: others would never be
+    computed."""
+    for it, d in dims.items():
+        if not proven_negative(it.extent - source.shape[d] - 1):
+            reason = (
+                f"{block.name!r} runs over {it.extent!r} in {it.name!r}, and {source.name} has the extent "
+                f"{source.shape[d]!r} there; it is not known to be as long, so that elements may be left out"
+            )
+            raise ScheduleError("reverse_compute_at", reason, func, block)
+
+
+def check_runs(func: PrimFunc, block: Block, at: For) -> None:
+    """The loops that the consumer moves under run an iteration wherever it has elements."""
+    known = positive_atoms(block.iters)
+    path = next(p for p, _ in func.blocks() if any(f is at for f in p))
+    for f in path[: _position(path, at.var) + 1]:
+        if not is_positive(f.var.extent, known):
+            what = f"loop {f.var.name!r} runs {f.var.extent!r} times, which may be 0"
+            raise ScheduleError(
+                "reverse_compute_at", f"{what} where {block.name!r} has elements to compute", func, f
+            )
+
+
+def check_written_box(
+    func: PrimFunc, at: For, producers: Sequence[Block], box: Sequence[Range], inner: set[Var]
+) -> None:
     """What an iteration writes must be a box without gaps: a consumer of all of it would read what was never
     written."""
+    parts = []
     for b in producers:
         indices = b.bound_indices()
         moving = [v for i in indices for v in i.vars() & inner]
-        if len(set(moving)) != len(moving) or not all(is_contiguous(i, inner) for i in indices):
-            what = f"what an iteration of loop {at.var.name!r} writes of {b.buffer.name}"
-            reason = f"{what} is not a box without gaps"
-            raise ScheduleError("reverse_compute_at", reason, func, at)
+        part = region([indices], inner)
+        gapless = len(set(moving)) == len(moving) and all(is_contiguous(i, inner) for i in indices)
+        if part is None or not gapless:
+            raise ScheduleError("reverse_compute_at", _gaps(at, b), func, at)
+        parts.append(part)
+    if not _fill(parts, box):
+        raise ScheduleError("reverse_compute_at", _gaps(at, producers[0]), func, at)
+
+
+def _gaps(at: For, b: Block) -> str:
+    what = f"what an iteration of loop {at.var.name!r} writes of {b.buffer.name}"
+    return f"{what} is not a box without gaps"
+
+
+def _fill(parts: Sequence[Sequence[Range]], box: Sequence[Range]) -> bool:
+    """Whether the parts fill the box: one of them does, or they lie side by side along one dimension."""
+    if any(list(p) == list(box) for p in parts):
+        return True
+    along = [d for d in range(len(box)) if any(p[d] != box[d] for p in parts)]
+    if len(along) != 1:
+        return False
+    reached = box[along[0]][0]
+    left = [p[along[0]] for p in parts]
+    while left:
+        # The next part begins where the ones before it end, or before that.
+        fitting = next((r for r in left if proven_negative(r[0] - reached - 1)), None)
+        if fitting is None:
+            return False
+        left.remove(fitting)
+        end = fitting[0] + fitting[1]
+        if not proven_negative(end - reached - 1):
+            reached = end
+    return True
 
 
 def _move(func: PrimFunc, name: str, loop: Var, body: tuple[Stmt, ...], at_end: bool) -> PrimFunc:
@@ -235,6 +309,11 @@ def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...]
             raise refuse(
                 f"loop {carried[0]!r} carries the reduction of {w.name!r}, which is not complete under it"
             )
+    steps = all(w.is_reduction for w in producers)
+    for w in writers(func, producers[0].buffer):
+        # An init in a nest of its own writes no more than its steps; any other block writes something else.
+        if w.name not in under and (w.is_reduction or not steps):
+            raise refuse(f"{w.name!r} writes {w.buffer.name} outside of loop {at.var.name!r}")
     return producers
 
 
@@ -248,7 +327,8 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
     before: `for i_0: for i_1: B[i_0 * 4 + i_1] = …` then `for i: C[i] = B[i]`
     after `reverse_compute_at(C, i_0)`: `for i_0: { for i_1: B[…] = …; for i: C[i_0 * 4 + i] = B[i_0 * 4 + i]
     }` Returns the program and the block's new loops, one for each iteration variable. Refused: reductions,
-    consumers that read elsewhere than at their own place, a loop under which a reduction is not complete yet.
+    consumers that read elsewhere than at their own place or have more elements than what they read, a loop
+    under which a reduction is not complete yet.
     """
     path, block = find_block(func, name, "reverse_compute_at")
     at = find_loop(func, loop, "reverse_compute_at")
@@ -261,6 +341,8 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
             "reverse_compute_at", f"{block.name!r} reads {source.name} at more than one place", func, block
         )
     dims = identity_dims(func, block, next(iter(used)), "reverse_compute_at", source.name)
+    check_all_used(func, block, dims, source)
+    check_runs(func, block, at)
     under = list(blocks_under(at))
     inner = {f.var for p, _ in under for f in p if f is not at}
     box = region([b.bound_indices() for b in producers], inner)
@@ -268,8 +350,30 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
         raise ScheduleError(
             "reverse_compute_at", f"what loop {loop.name!r} writes of {source.name} is not a box", func, at
         )
-    check_written_box(func, at, producers, inner)
-    keep = shared_outer_predicates(producers, inner)
-    keep += [p for p in existing_iterations(producers, inner) if p not in keep]
+    check_written_box(func, at, producers, box, inner)
+    keep = existing_iterations(producers, inner)
     body, loops = renest(block, dims, box, keep, func, "reverse_compute_at")
     return _move(func, name, loop, body, at_end=True), loops
+
+
+def compute_locations(func: PrimFunc, name: str) -> list[Var]:
+    """The loops under which `compute_at` may move a block, outermost first, in program order.
+
+    Raises ScheduleError where there is none.
+    """
+    _, block = find_block(func, name, "sample_compute_location")
+    found: list[Var] = []
+    for reader in readers(func, block.buffer):
+        for f in find_block(func, reader.name, "sample_compute_location")[0]:
+            if f.var in found:
+                continue
+            try:
+                compute_at(func, name, f.var)
+            except ScheduleError:
+                continue
+            found.append(f.var)
+    if not found:
+        raise ScheduleError(
+            "sample_compute_location", f"{name!r} may be moved under no loop of its readers", func, block
+        )
+    return found

@@ -40,7 +40,7 @@ CASES = {
     ),
     "an unknown field": (
         ("extra~1field", 1),
-        "unknown field 'extra/field'; known: allocs, body, name, params, tilewright",
+        "unknown field 'extra/field'; known: allocs, body, name, params, sizes, tilewright",
         "/extra~1field",
     ),
     "a missing field": (("params", None), "the field 'params' is missing", ""),
@@ -57,7 +57,11 @@ CASES = {
         "unknown scope 'shared'; known: global, local, register",
         "/params/0/scope",
     ),
-    "a shape of 0": (("params/0/shape/1", 0), "buffer 'A' has the extent 0; at least 1 is needed", ""),
+    "a shape of 0": (
+        ("params/0/shape/1", 0),
+        "an extent must be at least 1, got 0",
+        "/params/0/shape/1",
+    ),
     "a loop without an extent": (("body/0/for", {}), "the field 'extent' is missing", "/body/0/for"),
     "a loop of extent 0": (
         ("body/0/for/extent", 0),
@@ -66,7 +70,7 @@ CASES = {
     ),
     "an unknown loop kind": (
         ("body/0/kind", "gpu"),
-        "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled",
+        "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled, thread",
         "/body/0/kind",
     ),
     "a name that is no identifier": (
@@ -153,7 +157,7 @@ CASES = {
     ),
     "a division by a variable": (
         (f"{BLOCK}/indices/0", [[1, ["floordiv", 4, [[1, 2]]]]]),
-        "the divisor must be a positive constant",
+        "the divisor must be a positive constant, or one of sizes",
         f"{BLOCK}/indices/0/0/1/2",
     ),
     "a minimum that may be negative": (
@@ -193,8 +197,8 @@ CASES = {
     ),
     "a reduction that subtracts": (
         (f"{BLOCK}/value/0", "sub"),
-        "block 'S' has reduce variables, so that its value must be one of add, max, min, mul of 'S' and a "
-        "term",
+        "block 'S' has reduce variables, so that its value must be one of add, and, max, min, mul, or, xor "
+        "of 'S' and a term",
         "",
     ),
 }

@@ -40,6 +40,19 @@ def with_workspace() -> Schedule:
     return Schedule(te.create_prim_func([a, b, c], name="doubled"))
 
 
+def any_length() -> Schedule:
+    """A sum over rows of as many as there are, through a workspace as long."""
+    n = te.var("n")
+    a = te.placeholder((n, 6), "float32", name="A")
+    d = te.compute((n, 6), lambda i, j: a[i, j] * 2.0, name="D")
+    r = te.reduce_axis((0, 6), name="k")
+    return Schedule(
+        te.create_prim_func(
+            [a, te.compute((n,), lambda i: te.sum(d[i, r], axis=r), name="S")], name="any_length"
+        )
+    )
+
+
 def copied(dtype: str) -> PrimFunc:
     a = te.placeholder((3, 5), dtype, name="A")
     return te.create_prim_func([a, te.compute((3, 5), lambda i, j: a[i, j], name="B")], name="copied")
@@ -116,6 +129,18 @@ def test_every_dtype_keeps_its_name(tmp_path: Path, dtype: str) -> None:
     module(x, y)
     np.testing.assert_array_equal(x, y)
     assert [p.dtype for p in module.params] == [dtype, dtype]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_sizes_known_at_the_call_stay_so(tmp_path: Path, suffix: str) -> None:
+    saved = tilewright.build(any_length())
+    loaded = tilewright.load_module(saved.export(tmp_path / f"k{suffix}"))
+    for n in (1, 0, 17, 2000):
+        a, total = (np.arange(n * 6) % 11).astype("f4").reshape(n, 6), np.full(n, np.nan, np.float32)
+        loaded(a, total)
+        np.testing.assert_array_equal(total, 2 * a.sum(1))
+    assert (loaded.params, loaded.sizes, loaded.workspaces) == (saved.params, ("n",), saved.workspaces)
+    assert "void any_length(const float *A, float *S, int64_t n, void *workspace0);" in loaded.header()
 
 
 def test_a_loaded_module_checks_its_arguments(exported: Path) -> None:

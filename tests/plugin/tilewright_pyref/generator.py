@@ -16,7 +16,7 @@ from tilewright.compiler.runtime.arrays import numpy_dtype
 from tilewright.compiler.target import Target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Program(Lowered):
     """What lowering gives: the program itself beside its text."""
 
@@ -53,7 +53,7 @@ class Generator:
             raise BuildError(f"{func.name} takes more than the {target.attribute('steps')} steps allowed")
         outputs = set(func.outputs)
         params = tuple(ParamInfo(p.name, str(p.dtype), _shape(p), p in outputs) for p in func.params)
-        return Program(func.name, script(func), params, (), func)
+        return Program(func.name, script(func), params, (), func=func)
 
     def load(self, lowered: Lowered, target: Target) -> Interpreted:
         if not isinstance(lowered, Program):
