@@ -47,7 +47,7 @@ class Export:
             case ".a":
                 code = pack([("kernels.o", code, [f.symbol for f in functions.values()])])
             case ".so":
-                code = _linked(code, linker)
+                code = _linked(code, linker, ["-lm"] if self.target.kind == "c" else [])
         _write(path, seal(code))
 
 
@@ -82,11 +82,11 @@ def _candidates(target: Target, mach_o: bool) -> list[tuple[str, list[str]]]:
     return [(f"{prefix}ld", shared), lld, (f"{prefix}gcc", [*shared, "-nostdlib"])]
 
 
-def _linked(code: bytes, linker: Sequence[str]) -> bytes:
+def _linked(code: bytes, linker: Sequence[str], libraries: Sequence[str]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         source, result = Path(folder, "kernels.o"), Path(folder, "kernels.so")
         source.write_bytes(code)
-        command = [*linker, "-o", str(result), str(source)]
+        command = [*linker, "-o", str(result), str(source), *libraries]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LINK_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:

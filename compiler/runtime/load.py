@@ -60,7 +60,8 @@ class SavedCode:
 def _load(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, int], object]:
     if _is_shared(file):
         return _load_shared(path, names)
-    return load_objects(archive.unpack(file) if file.startswith(archive.MAGIC) else [file], names)
+    objects = archive.unpack(file) if file.startswith(archive.MAGIC) else [file]
+    return load_objects(objects, names, libraries=True)
 
 
 def _is_shared(file: bytes) -> bool:

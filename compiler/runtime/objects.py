@@ -12,14 +12,19 @@ class ObjectError(Exception):
     """Objects that cannot be loaded, by the reason that LLVM gives."""
 
 
-def load_objects(objects: Iterable[bytes], names: Sequence[str]) -> tuple[dict[str, int], object]:
+def load_objects(
+    objects: Iterable[bytes], names: Sequence[str], *, libraries: bool = False
+) -> tuple[dict[str, int], object]:
     """The addresses of the functions named in these objects, and what keeps them loaded. 0.05 ms for a
-    kernel. Raises ObjectError.
+    kernel. `libraries`: they may call functions of the libraries in this process, such as C's. Raises
+    ObjectError.
     """
     import llvmlite.binding as llvm
 
     linker = _linker()
     library = llvm.JITLibraryBuilder()
+    if libraries:
+        library.add_current_process()
     for code in objects:
         library.add_object_img(code)
     for name in names:

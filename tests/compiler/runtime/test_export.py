@@ -187,6 +187,34 @@ def test_a_fresh_process_loads_a_module_without_the_compiler(exported: Path) -> 
     assert (done.stdout, done.stderr) == ("True []\n", "")
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_modules_of_the_kind_c_are_saved_with_what_they_call(tmp_path: Path, suffix: str) -> None:
+    a = te.placeholder((4, 3), "float32", name="A")
+    waves = te.create_prim_func([a, te.compute((4, 3), lambda i, j: te.sin(te.exp(a[i, j])), name="B")])
+    saved = tilewright.build({"waves": waves, "small": product()}, "c")
+    loaded = tilewright.load_module(saved.export(tmp_path / f"k{suffix}"))
+    check_product(loaded["small"])
+    x, y = np.linspace(-1, 1, 12, dtype="f4").reshape(4, 3), np.empty((4, 3), "f4")
+    loaded["waves"](x, y)
+    np.testing.assert_allclose(y, np.sin(np.exp(x)), rtol=1e-5)
+    assert (loaded.source(), loaded.target) == (saved.source(), saved.target)
+
+
+def test_c_for_another_machine_needs_its_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    foreign = "neoverse-n1" if os.uname().machine == "x86_64" else "haswell"
+    module = tilewright.build(product(), f"c -mcpu={foreign}")
+    architecture = module.target.architecture
+    with pytest.raises(BuildError) as caught:
+        module.export(tmp_path / "k.o")
+    assert (str(caught.value), "void product(" in module.source()) == (
+        f"no C compiler for {architecture} was found; looked for {architecture}-linux-gnu-gcc on the PATH. "
+        "The C text itself needs none",
+        True,
+    )
+
+
 # ---- writing ----
 def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"^export: 'k\.dll' must end in \.o or \.a or \.so$"):
