@@ -121,6 +121,10 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
         return _failed(item, "constraint", str(error))
     except (TraceError, VerifyError, BuildError) as error:
         return _failed(item, "build_error", str(error))
+    if module.device.kind != "cpu":
+        return _failed(
+            item, "build_error", f"kernels on {module.device} are not measured: only the CPU's are"
+        )
     stage.running()
     return check_and_time(item, module, reference)
 

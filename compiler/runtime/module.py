@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..target import Target
-from .arguments import ParamInfo
+from .device_api import Device
 from .errors import CallError
 from .function import Function, SourceInfo, WorkspaceInfo
+from .params import ParamInfo
 
 Array = np.ndarray[Any, Any]
 
@@ -91,6 +92,11 @@ class Module:
     def script(self) -> str:
         """The scheduled programs as text, one after the other."""
         return "\n\n".join(f.script for f in self._functions.values())
+
+    @property
+    def device(self) -> Device:
+        """Where the functions' arguments are."""
+        return next(iter(self._functions.values())).device
 
     @property
     def target(self) -> Target:

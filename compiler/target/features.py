@@ -70,11 +70,13 @@ _RISCV64_NEEDS: dict[str, tuple[str, ...]] = {
     "zba": (),
     "zbb": (),
     "zbs": (),
-    "zfh": ("f",),
+    "zfhmin": ("f",),
+    "zfh": ("zfhmin",),
     "v": ("d",),
     "zvl256b": ("v",),
     "zvl512b": ("zvl256b",),
-    "zvfh": ("v", "zfh"),
+    "zvfhmin": ("v", "zfhmin"),
+    "zvfh": ("zvfhmin", "zfh"),
 }
 _NEEDS = {"x86_64": _X86_NEEDS, "aarch64": _AARCH64_NEEDS, "riscv64": _RISCV64_NEEDS}
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Trace,
         register_tensor_intrin,
     )
-    from tilewright.compiler.target import Target, TargetError
+    from tilewright.compiler.target import Target, TargetError, backends
     from tilewright.service.connect import connect
     from tilewright.tuner.tune import TuningRecord, tune
 
@@ -54,6 +54,7 @@ _WHERE = {
     "Trace": "tilewright.compiler.schedule",
     "Target": "tilewright.compiler.target",
     "TargetError": "tilewright.compiler.target",
+    "backends": "tilewright.compiler.target",
     "connect": "tilewright.service.connect",
     "TuningRecord": "tilewright.tuner.tune",
     "tune": "tilewright.tuner.tune",
@@ -79,6 +80,7 @@ __all__ = [
     "TypeMismatch",
     "VerifyError",
     "__version__",
+    "backends",
     "build",
     "connect",
     "device",

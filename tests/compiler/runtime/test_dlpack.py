@@ -192,6 +192,25 @@ def test_a_dimension_of_one_has_no_gaps_whatever_its_stride(kind: Any) -> None:
     np.testing.assert_array_equal(c, column * 2)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, Modern, Old, NDArray.from_dlpack])
+def test_an_array_without_dimensions_is_an_array(kind: Any) -> None:
+    a = te.placeholder((), "float32", name="A")
+    func = te.create_prim_func([a, te.compute((), lambda: a[()] + 1.0, name="B")])
+    out = np.zeros((), np.float32)
+    tilewright.build(func)(kind(np.array(2.5, np.float32)), out)
+    assert out[()] == 3.5
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Modern, Old, NDArray.from_numpy, NDArray.from_dlpack])
+def test_an_array_without_elements_is_left_as_it_is(kind: Any) -> None:
+    n = te.var("n")
+    a = te.placeholder((n, 3), "float32", name="A")
+    func = te.create_prim_func([a, te.compute((n, 3), lambda i, j: a[i, j] + 1.0, name="B")])
+    empty = np.zeros((0, 3), np.float32)
+    tilewright.build(func)(kind(empty), kind(empty.copy()))
+    assert empty.shape == (0, 3)
+
+
 # ---- NDArray ----
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (2, 3, 5)])

@@ -111,7 +111,7 @@ def keeps_the_meaning(program: PrimFunc, number) -> None:
             arrays.append(memory(a.nbytes).view(a.dtype).reshape(a.shape))
             arrays[-1][...] = a
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tilewright.compiler.runtime.module.aligned_bytes", memory)
+            patch.setattr("tilewright.compiler.runtime.function.aligned_bytes", memory)
             kernel.bind(*arrays)()
         result = interpret.check(expected, arrays)
         assert result.ok, f"machine code, {sizes}: {result.message}\n{sch.trace.script()}\n{sch.func}"
