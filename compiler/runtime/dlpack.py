@@ -130,7 +130,9 @@ def _tensor(capsule: object, versioned: bool) -> _Tensor:
 
 def _writeable(array: Array) -> Array:
     """The same memory as an array that may be written; one with gaps, which no kernel takes, as it is."""
-    if not array.flags.c_contiguous or not array.size:
+    if not array.size:
+        return np.empty(array.shape, array.dtype)
+    if not array.flags.c_contiguous:
         return array
     block = (ctypes.c_char * array.nbytes).from_address(array.ctypes.data)
     block.owner = array  # type: ignore[attr-defined]
