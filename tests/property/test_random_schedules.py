@@ -20,8 +20,6 @@ from tilewright.compiler import interpret
 from tilewright.compiler.codegen.c import generator
 from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.codegen.c.emitter import Kernel
-from tilewright.compiler.codegen.c.library import compile_c
-from tilewright.compiler.codegen.c.unit import translation_unit
 from tilewright.compiler.ir import For, PrimFunc, Stmt, structural_equal
 from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
@@ -222,8 +220,7 @@ def keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject, count: int) ->
         walk = walked(program, data)
         with suppress(tw.BuildError):
             drawn.append((walk, generator.kernel(replace(walk.sch.func, name=f"kernel{n}"), target)))
-    kernels = [k for _, k in drawn]
-    code = compile_c(translation_unit(kernels, target), target, [k.name for k in kernels])
+    code = generator.load_together([k for _, k in drawn], target)
     for walk, k in drawn:
         module = Function(k.name, k.params, k.workspaces, code, sizes=k.sizes)
         agrees(program, module, f"C: {walk.sch.trace.script()}\n{k.text}")

@@ -41,6 +41,12 @@ class CGenerator:
         """As the C compiler makes it. Raises BuildError."""
         return compile_assembly(text, target)
 
+    def load_together(self, kernels: Sequence[Kernel], target: Target) -> LoadedLibrary:
+        """Kernels of different names, compiled as one file: a compiler takes longer to start than for one of
+        them. Raises BuildError.
+        """
+        return compile_c(translation_unit(kernels, target), target, [k.name for k in kernels])
+
     def kernel(self, func: PrimFunc, target: Target, *, versioned: bool = True) -> Kernel:
         """The function without the file around it: several may share one. `versioned`: whole tiles get a
         version without predicates.

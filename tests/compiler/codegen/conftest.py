@@ -12,8 +12,6 @@ import pytest
 from tilewright.compiler.arith import Var, poly
 from tilewright.compiler.codegen.c import generator as c_generator
 from tilewright.compiler.codegen.c.compile import find_compiler
-from tilewright.compiler.codegen.c.library import compile_c
-from tilewright.compiler.codegen.c.unit import translation_unit
 from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.codegen.llvm.jit import compile_ir
 from tilewright.compiler.codegen.lower import lower
@@ -123,7 +121,7 @@ def build_in_c(
         except BuildError as e:
             kernels.append(e)
     whole = [k for k in kernels if not isinstance(k, BuildError)]
-    code = compile_c(translation_unit(whole, target), target, [k.name for k in whole])
+    code = c_generator.load_together(whole, target)
     return [
         k if isinstance(k, BuildError) else Function(k.name, k.params, k.workspaces, code, sizes=k.sizes)
         for k in kernels
