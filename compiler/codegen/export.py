@@ -14,6 +14,8 @@ from ..runtime import Function
 from ..runtime.archive import pack
 from ..runtime.metadata import describe, seal
 from ..target import Target
+from ..target.host import architecture
+from ..target.triple import system_of
 from .errors import BuildError
 from .lowered import Lowered
 from .registry import CodeGenerator, ObjectEmitter, savable_kinds
@@ -21,6 +23,8 @@ from .version import CODEGEN_VERSION
 
 SUFFIXES = (".o", ".a", ".so")
 _LINK_SECONDS = 60
+_EMULATIONS = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
+"""lld's names of ELF for each architecture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,10 @@ class Export:
 
 def _linker(target: Target) -> list[str]:
     """The command that makes a shared object for the target's machine, up to the names of the files."""
-    mach_o = any(word in target.triple for word in ("apple", "darwin", "macosx"))
-    if "windows" in target.triple:
+    if system_of(target.triple) == "windows":
         raise BuildError("export: a shared object for Windows cannot be linked; export to .o or .a")
     tried = []
-    for name, options in _candidates(target, mach_o):
+    for name, options in _candidates(target):
         tried.append(name)
         if (found := shutil.which(name)) is not None:
             return [found, *options]
@@ -67,15 +70,12 @@ def _linker(target: Target) -> list[str]:
     )
 
 
-def _candidates(target: Target, mach_o: bool) -> list[tuple[str, list[str]]]:
-    from ..target.host import architecture
-
-    shared = ["-dynamiclib"] if mach_o else ["-shared"]
-    emulation = {"x86_64": "elf_x86_64", "aarch64": "aarch64linux", "riscv64": "elf64lriscv"}
+def _candidates(target: Target) -> list[tuple[str, list[str]]]:
     own = target.architecture == architecture()
-    if mach_o:
-        return [("cc", shared)] if own else [(f"{target.triple}-cc", shared)]
-    lld = ("ld.lld", [*shared, "-m", emulation[target.architecture]])
+    if system_of(target.triple) == "darwin":
+        return [("cc" if own else f"{target.triple}-cc", ["-dynamiclib"])]
+    shared = ["-shared"]
+    lld = ("ld.lld", [*shared, "-m", _EMULATIONS[target.architecture]])
     if own:
         return [("ld", shared), lld, ("cc", [*shared, "-nostdlib"])]
     prefix = f"{target.architecture}-linux-gnu-"

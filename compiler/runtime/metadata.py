@@ -64,9 +64,12 @@ def read(file: bytes) -> dict[str, Any]:
 def symbols_of(what: Mapping[str, Any]) -> list[str]:
     """The functions' names in the code. Raises MetadataError."""
     try:
-        return [str(f["symbol"]) for f in what["functions"]]
+        names = [str(f["symbol"]) for f in what["functions"]]
     except (KeyError, TypeError) as error:
         raise MetadataError(f"has incomplete metadata: {error}") from error
+    if not names:
+        raise MetadataError("holds no functions")
+    return names
 
 
 def functions_of(what: Mapping[str, Any], code: Callable[[str], LoadedCode]) -> dict[str, Function]:

@@ -5,8 +5,9 @@ import sys
 from .errors import TargetError
 from .host import architecture, host_cpu
 from .target import Target
+from .triple import system_of
 
-_SYSTEMS = {"linux": ("linux",), "darwin": ("apple", "darwin", "macosx"), "win32": ("windows",)}
+_OWN = "windows" if sys.platform == "win32" else sys.platform
 
 
 def missing_features(target: Target) -> tuple[str, ...]:
@@ -18,7 +19,7 @@ def missing_features(target: Target) -> tuple[str, ...]:
     if target.architecture != architecture():
         return (target.architecture,)
     given = dict(target.attributes).get("mtriple", "")
-    if given and not any(word in given for word in _SYSTEMS.get(sys.platform, (sys.platform,))):
+    if given and system_of(given) != _OWN:
         return (given,)
     try:
         return tuple(sorted(set(target.features) - host_cpu().features))

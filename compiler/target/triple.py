@@ -15,6 +15,19 @@ GENERAL = {"x86_64": "x86-64", "aarch64": "cortex-a53", "riscv64": "generic-rv64
 """The processor that a triple without mcpu means: code for it runs on every one of its architecture."""
 
 
+_SYSTEMS = {"apple": "darwin", "darwin": "darwin", "macosx": "darwin", "windows": "windows", "linux": "linux"}
+
+
+def system_of(triple: str) -> str:
+    """The system of a triple, as far as objects of one are no objects of another: linux, darwin or windows,
+    and "" for others.
+
+    >>> system_of("arm64-apple-macosx")
+    'darwin'
+    """
+    return next((system for word, system in _SYSTEMS.items() if word in triple), "")
+
+
 def architecture_of(triple: str) -> str:
     """The architecture of a triple. Raises TargetError for one that is none, or of an unknown architecture.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...ir import PrimFunc
 from ...target import Target
+from ...target.triple import system_of
 from ..lower import lower
 from ..lowered import Lowered
 from .jit import LoadedObject, compile_ir, emit_assembly, emit_object, joined
@@ -33,8 +34,7 @@ generator = Generator()
 
 def _constant(data: bytes, triple: str) -> str:
     """The bytes in a section of their own, which no optimisation drops and no other object's clash with."""
-    mach_o = any(word in triple for word in ("apple", "darwin", "macosx"))
-    section = "__TEXT,__tilewright" if mach_o else ".tilewright"
+    section = "__TEXT,__tilewright" if system_of(triple) == "darwin" else ".tilewright"
     kind = f"[{len(data)} x i8]"
     text = "".join(f"\\{byte:02x}" for byte in data)
     return (

@@ -5,10 +5,17 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tilewright.compiler.runtime.device_api import DeviceAPI, DeviceError, Stream, device_api
 from tilewright.compiler.target import registry
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from device_memory import KINDS
+from saved_kernels import SUFFIXES, pair
 
 PLUGIN = Path(__file__).parents[2] / "plugin"
 
@@ -61,3 +68,32 @@ def pyref(site: Site) -> str:
     """The kind of the example, which is installed."""
     site.install_example()
     return "pyref"
+
+
+@pytest.fixture(scope="module", params=SUFFIXES)
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of each sort."""
+    return pair().export(tmp_path_factory.mktemp("exported") / f"kernels{request.param}")
+
+
+@pytest.fixture(params=KINDS)
+def api(request: pytest.FixtureRequest) -> DeviceAPI:
+    if request.param != "cpu":
+        request.getfixturevalue(request.param)
+    return device_api(request.param)
+
+
+@pytest.fixture
+def make_stream(api: DeviceAPI) -> Any:
+    made: list[Stream] = []
+
+    def make() -> Stream:
+        made.append(api.create_stream(0))
+        return made[-1]
+
+    yield make
+    for stream in made:
+        try:
+            api.free_stream(stream)
+        except DeviceError:
+            continue
