@@ -116,7 +116,7 @@ class DeviceAPI(Protocol):
     def current_stream(self, index: int) -> Stream | None:
         """The stream that set_stream made current in the calling thread."""
 
-    def submit(self, stream: Stream, work: Callable[[], None]) -> None:
+    def submit(self, stream: Stream, work: Callable[[], object]) -> None:
         """Run `work` after everything submitted to the stream before: a kernel bound to its arrays."""
 
     def synchronize(self, index: int, stream: Stream | None = None) -> None:

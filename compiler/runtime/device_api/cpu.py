@@ -108,7 +108,7 @@ class CpuAPI:
         _check_index(index)
         return getattr(self._local, "stream", None)
 
-    def submit(self, stream: Stream, work: Callable[[], None]) -> None:
+    def submit(self, stream: Stream, work: Callable[[], object]) -> None:
         _own(stream).submit(work)
 
     def synchronize(self, index: int, stream: Stream | None = None) -> None:

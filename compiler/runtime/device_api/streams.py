@@ -9,7 +9,7 @@ from queue import SimpleQueue
 
 from .api import Device, DeviceError
 
-Work = Callable[[], None]
+Work = Callable[[], object]
 
 
 class CpuStream:

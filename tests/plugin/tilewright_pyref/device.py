@@ -32,7 +32,7 @@ class PyrefStream:
     def device(self) -> Device:
         return self._device
 
-    def run(self, work: Callable[[], None]) -> None:
+    def run(self, work: Callable[[], object]) -> None:
         if self.error is None:
             try:
                 work()
@@ -59,7 +59,12 @@ class PyrefAPI:
     def attribute(self, index: int, name: str) -> int | str | bool | None:
         if name == "exist":
             return 0 <= index < COUNT
-        facts = {"device_name": "interpreter", "api_version": 1, "max_threads": 1, "total_memory": MEMORY}
+        facts: dict[str, int | str] = {
+            "device_name": "interpreter",
+            "api_version": 1,
+            "max_threads": 1,
+            "total_memory": MEMORY,
+        }
         return facts.get(name) if 0 <= index < COUNT else None
 
     def allocate(self, index: int, nbytes: int, alignment: int = 64) -> Memory:
@@ -125,7 +130,7 @@ class PyrefAPI:
         _check_index(index)
         return self._current().get(index)
 
-    def submit(self, stream: Stream, work: Callable[[], None]) -> None:
+    def submit(self, stream: Stream, work: Callable[[], object]) -> None:
         _own(stream).run(work)
 
     def synchronize(self, index: int, stream: Stream | None = None) -> None:
