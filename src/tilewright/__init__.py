@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tilewright.compiler import te, topi
     from tilewright.compiler.build import build
     from tilewright.compiler.codegen.errors import BuildError
+    from tilewright.compiler.dump import dump
     from tilewright.compiler.ir import IRModule, PrimFunc, TypeMismatch, VerifyError
     from tilewright.compiler.runtime import CallError, LoadError, Module
     from tilewright.compiler.runtime.device_api import Device, DeviceError, device
@@ -36,6 +37,7 @@ _WHERE = {
     "build": "tilewright.compiler.build",
     "BuildError": "tilewright.compiler.codegen.errors",
     "IRModule": "tilewright.compiler.ir",
+    "dump": "tilewright.compiler.dump",
     "PrimFunc": "tilewright.compiler.ir",
     "TypeMismatch": "tilewright.compiler.ir",
     "VerifyError": "tilewright.compiler.ir",
@@ -84,6 +86,7 @@ __all__ = [
     "build",
     "connect",
     "device",
+    "dump",
     "load_module",
     "register_tensor_intrin",
     "te",
