@@ -73,6 +73,7 @@ def _compile(schedule: Schedule, target: Target, source: SourceInfo) -> Module:
         lowered.params,
         lowered.workspaces,
         loaded,
+        sizes=lowered.sizes,
         script=str(schedule.func),
         schedule_source=source,
     )

@@ -1,7 +1,8 @@
-"""Index arithmetic: polynomials over loop variables and knobs, their bounds and regions."""
+"""Index arithmetic: polynomials over loop variables, knobs and sizes, their bounds and regions."""
 
 from .injective import is_injective
-from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Var, poly, product
+from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly, product
+from .positive import is_positive, positive_atoms
 from .region import ends, is_contiguous, region
 from .simplify import (
     NotProvable,
@@ -12,6 +13,7 @@ from .simplify import (
     lower,
     maximum,
     minimum,
+    not_negative,
     proven_negative,
     substitute,
     upper,
@@ -25,6 +27,7 @@ __all__ = [
     "Monomial",
     "NotProvable",
     "Poly",
+    "Size",
     "Var",
     "ceil_div",
     "ends",
@@ -33,10 +36,13 @@ __all__ = [
     "floor_mod",
     "is_contiguous",
     "is_injective",
+    "is_positive",
     "lower",
     "maximum",
     "minimum",
+    "not_negative",
     "poly",
+    "positive_atoms",
     "product",
     "proven_negative",
     "region",

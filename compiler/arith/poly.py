@@ -1,9 +1,12 @@
 """Integer index expressions in polynomial normal form.
 
 A `Poly` is a sum of integer coefficients times monomials of atoms. An atom is a `Var` (a loop or block
-iteration variable that knows its own extent), a `Knob` (a tunable integer, at least 1) or a `Fn` (an opaque
-floor division, ceiling division, minimum or maximum). Every atom is at least 0; proofs of sign rely on it,
-and the constructors in `simplify` keep it so.
+iteration variable that knows its own extent), a `Knob` (a tunable integer, at least 1), a `Size` (an integer
+known when the kernel is called) or a `Fn` (an opaque floor division, ceiling division, minimum or maximum).
+Every atom is at least 0; proofs of sign rely on it, and the constructors in `simplify` keep it so.
+
+A size may be 0. A proof about a variable is one about the values that it takes: where its extent is 0 there
+are none, and nothing is claimed. So `i - n` is below 0 for `i` in `range(n)`, and `0 - n` is not.
 
 The form is normal: equal polynomials have equal terms, products of tile factors cancel, and the extent
 `(a-1)*b + (b-1) + 1` is `a*b` without a rewriting system.
@@ -65,6 +68,22 @@ class Knob(Atom):
         self.domain: tuple[int, ...] = tuple(sorted(set(domain)))
         if not self.domain or self.domain[0] < 1:
             raise ValueError(f"knob {name!r}: the domain must hold positive integers, got {self.domain}")
+        number = next(_serial)
+        self.key = (0, number)
+        self._hash = hash((0, number))
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Size(Atom):
+    """An integer, at least 0, that is known when the kernel is called: a dimension of an array. Compared by
+    identity; the name is for printing, and two sizes of one program have different ones."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
         number = next(_serial)
         self.key = (0, number)
         self._hash = hash((0, number))
@@ -211,6 +230,16 @@ class Poly:
             elif type(a) is Fn:
                 found |= a.a.knobs() | a.b.knobs()
         return frozenset(found)
+
+    def sizes(self) -> tuple[Size, ...]:
+        """Every size inside, also under a `Fn` (not in the extents of variables), in a fixed order."""
+        found: set[Size] = set()
+        for a in self.atoms():
+            if type(a) is Size:
+                found.add(a)
+            elif type(a) is Fn:
+                found.update(a.a.sizes(), a.b.sizes())
+        return tuple(sorted(found))
 
     def coefficient(self, atom: Atom) -> int:
         """The coefficient of the monomial that is just `atom`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Var, poly
+from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly
 
 
 class NotProvable(ValueError):
@@ -55,6 +55,8 @@ def floor_div(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
     if sure and not q.terms:
         return poly(Fn("floordiv", r, b))
     if sure and (low.const is None or b.const is None):
+        return poly(Fn("floordiv", a, b))
+    if q.terms and proven_negative(-lower(a) - 1):
         return poly(Fn("floordiv", a, b))
     if low.const is None or b.const is None:
         raise NotProvable(f"cannot prove that {r!r} is not negative in a floor division by {b!r}")
@@ -118,35 +120,66 @@ def maximum(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
     return poly(Fn("max", a, b))
 
 
-def _take_mods(p: Poly) -> tuple[Poly, list[tuple[int, Fn]]]:
+def not_negative(p: IntoPoly) -> Poly:
+    """`p`, or max(p, 0) where it is not proved to be at least 0: the extent of a loop, which may be empty."""
+    p = poly(p)
+    return p if proven_negative(-lower(p) - 1) else maximum(p, 0)
+
+
+def _take_mods(p: Poly, of_vars: bool = True) -> tuple[Poly, list[tuple[Poly, Fn]]]:
     """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a //
-    b)."""
-    mods: list[tuple[int, Fn]] = []
+    b), where k has no variables. Remainders of what has variables, or of sizes alone."""
+    mods: list[tuple[Poly, Fn]] = []
     for m, c in list(p.terms.items()):
-        a = m[0] if len(m) == 1 else None
-        if type(a) is not Fn or a.op != "floordiv" or not a.b.const or c % a.b.const:
-            continue
-        k = -c // a.b.const
-        rest = p - (a.a - poly(a) * a.b) * k
-        if len(rest.terms) < len(p.terms) - 1:
-            p = rest
-            mods.append((k, a))
+        for a in m:
+            if type(a) is not Fn or a.op != "floordiv" or bool(a.vars) != of_vars:
+                continue
+            k = _multiple(m, c, a)
+            if k is None:
+                continue
+            rest = p - (a.a - poly(a) * a.b) * k
+            if len(rest.terms) < len(p.terms) - 1:
+                p = rest
+                mods.append((k, a))
+                break
     return p, mods
+
+
+def _multiple(m: Monomial, c: int, a: Fn) -> Poly | None:
+    """k, where c * m is a term of -k * b * (a // b)."""
+    of_b, c_b = next(iter(a.b.terms.items()))
+    rest = list(m)
+    try:
+        for x in (a, *of_b):
+            rest.remove(x)
+    except ValueError:
+        return None
+    if c % c_b or any(type(x) is Var or (type(x) is Fn and x.vars) for x in rest):
+        return None
+    return Poly({tuple(rest): -c // c_b})
+
+
+def _largest_remainder(f: Fn) -> Poly:
+    """A bound of a - b * (a // b)."""
+    top, reach = f.b - 1, _bound(f.a, True)
+    if not top.sizes() and not reach.sizes():
+        return minimum(top, reach, sure=True)
+    return reach if proven_negative(reach - top - 1) else top
 
 
 def _bound(p: Poly, up: bool) -> Poly:
     out = poly(0)
-    if any(type(m[0]) is Fn for m in p.terms if len(m) == 1):
+    if any(type(a) is Fn and a.op == "floordiv" for m in p.terms for a in m):
         p, mods = _take_mods(p)
         for k, f in mods:
-            if (k > 0) == up:
-                out = out + minimum(f.b - 1, _bound(f.a, True), sure=True) * k
+            if all(c > 0 for c in k.terms.values()) == up:
+                out = out + _largest_remainder(f) * k
     for m, c in p.terms.items():
         term = poly(c)
         for a in m:
             high = (c > 0) == up
             if type(a) is Var:
-                term = term * (a.extent - 1 if high else 0)
+                term = term * (_reached(a.extent) - 1 if high else 0)
             elif type(a) is Fn and a.vars:
                 bound = _fn_bound(a, high)
                 # Two lower bounds below 0 would make a positive product.
@@ -157,11 +190,35 @@ def _bound(p: Poly, up: bool) -> Poly:
     return out
 
 
+def _reached(extent: Poly) -> Poly:
+    """The extent of a variable that has a value: max(e, 0) is e there."""
+    a = extent.atom
+    if type(a) is not Fn or a.op != "max":
+        return extent
+    return a.a if a.b.const == 0 else a.b if a.a.const == 0 else extent
+
+
+def _over_reached(p: Poly, variables: frozenset[Var]) -> Poly:
+    """`p` with the extents of its variables where these have values."""
+    open_: dict[Atom, Poly] = {}
+    for v in variables:
+        a = v.extent.atom
+        if type(a) is Fn and a.op == "max":
+            open_[a] = _reached(v.extent)
+    return substitute(p, open_) if open_ else p
+
+
 def _fn_bound(a: Fn, high: bool) -> Poly:
     # What a function is of is not below 0 (of max: one of the two), but the bound of it may be.
     x, y = _not_below_zero(_bound(a.a, high)), _not_below_zero(_bound(a.b, high))
     if a.op == "floordiv":
-        return floor_div(x, _bound(a.b, not high), sure=True)
+        by = _bound(a.b, not high)
+        if high and by.const is None:
+            # Of what is just below a multiple: (q*b + r) // b <= q - 1 for r < 0.
+            q, r = _divide_terms(x, by)
+            if q.terms and proven_negative(r):
+                return q - 1
+        return floor_div(x, by, sure=True)
     if a.op == "ceildiv":
         return ceil_div(x, _bound(a.b, not high))
     return minimum(x, y, sure=True) if a.op == "min" else maximum(x, y, sure=True)
@@ -173,23 +230,33 @@ def _not_below_zero(bound: Poly) -> Poly:
 
 
 def upper(p: IntoPoly) -> Poly:
-    """The largest value over the ranges of the variables, as a polynomial over knobs (exact for affine p)."""
+    """The largest value over the ranges of the variables, as a polynomial over knobs and sizes (exact
+    for affine p)."""
     p = poly(p)
-    return _bound(p, True) if p.vars() else p
+    variables = p.vars()
+    return _bound(_over_reached(p, variables), True) if variables else p
 
 
 def lower(p: IntoPoly) -> Poly:
-    """The smallest value over the ranges of the variables, as a polynomial over knobs (exact for affine
-    p)."""
+    """The smallest value over the ranges of the variables, as a polynomial over knobs and sizes (exact
+    for affine p)."""
     p = poly(p)
-    return _bound(p, False) if p.vars() else p
+    variables = p.vars()
+    return _bound(_over_reached(p, variables), False) if variables else p
 
 
 def proven_negative(p: IntoPoly) -> bool:
-    """Whether p < 0 whatever the variables (in range) and the knobs (at least 1) are."""
+    """Whether p < 0 whatever the variables (in range), the knobs (at least 1) and the sizes (at least 0) are.
+    Variables whose range is empty have no values for which it could be wrong."""
     u = upper(p)
     if u.const is not None:
         return u.const < 0
+    if any(type(a) is Fn and a.op == "floordiv" for m in u.terms for a in m):
+        # Remainders of sizes, once the others have cancelled.
+        u, mods = _take_mods(u, of_vars=False)
+        for k, f in mods:
+            if all(c > 0 for c in k.terms.values()):
+                u = u + (f.b - 1) * k
     # Products of a positive and a negative knob term cannot be compared here; and a Fn may be 0, so that one
     # term that is surely below 0 must stand in the sum.
     if any(c > 0 for c in u.terms.values()):
@@ -200,9 +267,11 @@ def proven_negative(p: IntoPoly) -> bool:
 def _slack_negative(u: Poly) -> bool:
     """Knobs are at least 1: replacing each knob by 1 + slack may turn the signs (k - 2*k*f + 1 is
     negative)."""
-    if any(type(a) is not Knob for m in u.terms for a in m):
+    if any(type(a) not in (Knob, Size) for m in u.terms for a in m):
         return False
-    slack: dict[Atom, Poly] = {a: poly(a) + 1 for m in u.terms for a in m}
+    slack: dict[Atom, Poly] = {a: poly(a) + 1 for m in u.terms for a in m if type(a) is Knob}
+    if not slack:
+        return False
     shifted = substitute(u, slack)
     return shifted.terms.get((), 0) < 0 and all(c < 0 for c in shifted.terms.values())
 
@@ -233,6 +302,9 @@ def _substitute_fn(f: Fn, values: Mapping[Atom, Poly]) -> Poly:
     x, y = substitute(f.a, values), substitute(f.b, values)
     if x is f.a and y is f.b:
         return poly(f)
+    if y.const == 0 and f.op in ("floordiv", "ceildiv"):
+        # By a size that is 0: of an instance that does not exist.
+        return poly(0)
     if f.op == "floordiv":
         return floor_div(x, y, sure=True)
     if f.op == "ceildiv":
@@ -241,7 +313,7 @@ def _substitute_fn(f: Fn, values: Mapping[Atom, Poly]) -> Poly:
 
 
 def evaluate(p: Poly, values: Mapping[Atom, int]) -> int:
-    """The integer that `p` is when every variable and knob has a value."""
+    """The integer that `p` is when every variable, knob and size has a value."""
     total = 0
     for m, c in p.terms.items():
         for a in m:

@@ -28,6 +28,9 @@ Weight = tuple[float, int]
 def run_block(block: Block, memory: Memory) -> None:
     """Writes what the block computes into its buffer's contents, in place."""
     value, error = memory[block.buffer].value, memory[block.buffer].error
+    if any(v.extent.const == 0 for v in block.iters):
+        _run_empty(block, memory)
+        return
     op = block.value.op if block.is_reduction and isinstance(block.value, Binary) else None
     c = contraction_in(block)
     if c is not None and not block.buffer.dtype.is_float:
@@ -43,6 +46,17 @@ def run_block(block: Block, memory: Memory) -> None:
         if error is not None:
             error[at] = 0 if part.error is None else part.error
     memory[block.buffer] = Approx(value, error)
+
+
+def _run_empty(block: Block, memory: Memory) -> None:
+    """A block some of whose variables have no value, as where a size is 0: nothing, or the inits alone."""
+    kinds = list(zip(block.iters, block.kinds, strict=True))
+    if block.init is None or any(v.extent.const == 0 for v, k in kinds if k is IterKind.SPATIAL):
+        return
+    sizes = tuple((v.extent.const or 0) if k is IterKind.SPATIAL else 1 for v, k in kinds)
+    box = Box(block.iters, (0,) * len(sizes), sizes)
+    start = _aligned(block, box, evaluate(block.init, box, memory))
+    memory[block.buffer].value[_place(block, box)] = start.value
 
 
 def contraction_in(block: Block) -> Contraction | None:

@@ -92,6 +92,9 @@ def _atom(a: object, box: Box) -> Array:
 
 def _load(e: Load, box: Box, memory: Memory, guarded: bool) -> Approx:
     stored = memory[e.buffer]
+    if not stored.value.size:
+        # Of a buffer without elements nothing is read: a guard hides it, or the box is empty too.
+        return Approx(np.zeros((1,) * box.rank, stored.value.dtype))
     steps = None if guarded else _steps(e.indices, box)
     if steps is None:
         at = _positions(e.indices, box, stored.value.shape)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.bind import bind_sizes, sizes_from
 from ..ir.dtype import DType
 from ..ir.expr import Buffer
 from ..ir.func import PrimFunc
@@ -59,6 +60,12 @@ def _range(dtype: DType) -> tuple[int, int]:
     if dtype.is_bool:
         return 0, 1
     return (0 if dtype.code == "uint" else -SPAN), SPAN
+
+
+def bound_to(func: PrimFunc, arrays: Sequence[Array]) -> PrimFunc:
+    """The program with its sizes read off the arrays. Raises ValueError where an argument that tells one is
+    missing."""
+    return bind_sizes(func, sizes_from(func, [a.shape for a in arrays])) if func.sizes else func
 
 
 def check_arrays(func: PrimFunc, arrays: Sequence[Array]) -> None:

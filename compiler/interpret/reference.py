@@ -12,7 +12,7 @@ from ..ir.verify import verify
 from .approx import Approx
 from .blocks import Memory, run_block
 from .check import Expected
-from .inputs import Array, check_arrays, poisoned
+from .inputs import Array, bound_to, check_arrays, poisoned
 from .plain import plain_problem
 
 
@@ -22,11 +22,13 @@ class NotPlain(ValueError):
 
 def expected(func: PrimFunc, arrays: Sequence[Array]) -> Expected:
     """The outputs of an unscheduled program on the inputs among `arrays` (one array for each parameter; none
-    is written), in float64 for floats and exact for integers, with the tolerance of each element.
+    is written), in float64 for floats and exact for integers, with the tolerance of each element. Sizes are
+    read off the arrays.
 
     Raises NotPlain for a scheduled program, VerifyError for one that is not well formed, ValueError for
     arrays that do not fit.
     """
+    func = bound_to(func, arrays)
     verify(func)
     problem = plain_problem(func)
     if problem is not None:

@@ -17,7 +17,8 @@ from ..ir.dtype import DType
 from ..ir.expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
 from ..ir.func import PrimFunc
 from ..ir.stmt import Block, For, IterKind, Stmt
-from .inputs import Array, check_arrays, poisoned
+from ..passes.lower_init import LowerInit
+from .inputs import Array, bound_to, check_arrays, poisoned
 from .scalars import HELPERS, function
 
 #: Python refuses more than 20 loops inside of each other; the body of every so many becomes a function of its
@@ -26,9 +27,13 @@ NEST = 12
 
 
 def run(func: PrimFunc, arrays: Sequence[Array]) -> None:
-    """Interprets the program on one array for each parameter, in place. Raises OutOfBounds at the first
-    access that leaves a buffer."""
+    """Interprets the program on one array for each parameter, in place. Sizes are read off the arrays. Raises
+    OutOfBounds at the first access that leaves a buffer."""
+    func = bound_to(func, arrays)
     check_arrays(func, arrays)
+    if any(f.var.extent.const == 0 for path, _ in func.blocks() for f in path):
+        # The init of a reduction without steps has no first step to come before.
+        func = LowerInit().run(func)
     writer = _Writer(func)
     code = compile(writer.source(), f"<{func.name}>", "exec")
     scope: dict[str, Any] = dict(writer.constants)

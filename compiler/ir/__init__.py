@@ -1,5 +1,6 @@
 """The loop-nest IR with blocks: immutable programs over buffers."""
 
+from .bind import bind_sizes, sizes_from
 from .dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, TypeMismatch
 from .errors import VerifyError
 from .expr import (
@@ -54,6 +55,7 @@ __all__ = [
     "TypeMismatch",
     "Unary",
     "VerifyError",
+    "bind_sizes",
     "buffers_read",
     "canonical_json",
     "children",
@@ -67,6 +69,7 @@ __all__ = [
     "nest",
     "rewrite",
     "script",
+    "sizes_from",
     "structural_equal",
     "to_json",
     "user_span",

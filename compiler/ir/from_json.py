@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from ..arith import NotProvable, Poly, Var, ceil_div, floor_div, maximum, minimum, poly, product
+from ..arith import (
+    NotProvable,
+    Poly,
+    Size,
+    Var,
+    ceil_div,
+    floor_div,
+    lower,
+    maximum,
+    minimum,
+    poly,
+    product,
+    proven_negative,
+)
 from .dtype import DType, TypeMismatch
 from .errors import VerifyError
 from .expr import (
@@ -38,6 +51,7 @@ def from_json(data: Json, *, at: str = "") -> PrimFunc:
 class _Reader:
     def __init__(self) -> None:
         self.vars: list[Var] = []
+        self.sizes: list[Size] = []
         self.buffers: list[Buffer] = []
         self.nodes = 0
 
@@ -57,11 +71,17 @@ class _Reader:
         return name
 
     def func(self, data: Json, at: str) -> PrimFunc:
-        d = fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs"})
+        d = fields(data, at, {"tilewright", "params", "body"}, {"name", "allocs", "sizes"})
         if type(d["tilewright"]) is not int or d["tilewright"] != FORMAT:
             raise VerifyError(
                 f"format {d['tilewright']!r} is not known; this program reads {FORMAT}", f"{at}/tilewright"
             )
+        if "sizes" in d and not array(d["sizes"], f"{at}/sizes"):
+            raise VerifyError("a program without sizes leaves the field out", f"{at}/sizes")
+        for i, x in enumerate(d.get("sizes", ())):
+            here = f"{at}/sizes/{i}"
+            self.count(here, 0)
+            self.sizes.append(Size(self.name(fields(x, here, set(), {"name"}), f"s{i}", here)))
         params = [
             self.buffer(b, f"{at}/params/{i}", "p") for i, b in enumerate(array(d["params"], f"{at}/params"))
         ]
@@ -70,7 +90,11 @@ class _Reader:
             for i, b in enumerate(array(d.get("allocs", []), f"{at}/allocs"))
         ]
         body = self.body(d["body"], f"{at}/body", 1)
-        return PrimFunc(self.name(d, "main", at), tuple(params), tuple(allocs), body)
+        func = PrimFunc(self.name(d, "main", at), tuple(params), tuple(allocs), body)
+        if func.sizes != tuple(self.sizes):
+            expected = "in the order in which they first are a dimension of a parameter by themselves"
+            raise VerifyError(f"the sizes are listed {expected}, each of them once", f"{at}/sizes")
+        return func
 
     def buffer(self, data: Json, at: str, prefix: str) -> Buffer:
         d = fields(data, at, {"shape", "dtype"}, {"name", "scope"})
@@ -80,6 +104,8 @@ class _Reader:
         scope = d.get("scope", "global")
         if scope not in SCOPES:
             raise VerifyError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}", f"{at}/scope")
+        for i, extent in enumerate(shape):
+            self.extent(extent, f"{at}/shape/{i}")
         b = Buffer(
             self.name(d, f"{prefix}{len(self.buffers)}", at),
             shape,
@@ -98,9 +124,15 @@ class _Reader:
     def var(self, data: Json, at: str, extra: set[str], ahead: int = 0) -> Var:
         d = fields(data, at, {"extent"}, {"name"} | extra)
         extent = self.poly(d["extent"], f"{at}/extent", 0)
-        if (extent.const or 0) < 1:
-            raise VerifyError(f"an extent must be at least 1, got {extent!r}", f"{at}/extent")
+        self.extent(extent, f"{at}/extent")
         return Var(self.name(d, f"v{len(self.vars) + ahead}", at), extent)
+
+    def extent(self, extent: Poly, at: str) -> None:
+        """An integer of at least 1, or an expression over sizes that is never below 0."""
+        if extent.const is not None and extent.const < 1:
+            raise VerifyError(f"an extent must be at least 1, got {extent!r}", at)
+        if extent.vars() or not proven_negative(-lower(extent) - 1):
+            raise VerifyError(f"an extent of sizes must be at least 0 for all of them, got {extent!r}", at)
 
     def body(self, data: Json, at: str, depth: int) -> tuple[Stmt, ...]:
         items = array(data, at)
@@ -203,12 +235,22 @@ class _Reader:
                 )
             return poly(self.vars[data])
         d = array(data, at)
+        if d and d[0] == "size":
+            if len(d) != 2:
+                raise VerifyError("a size is written ['size', number]", at)
+            n = integer(d[1], f"{at}/1")
+            if not 0 <= n < len(self.sizes):
+                raise VerifyError(f"there is no size {n}; there are {len(self.sizes)}", f"{at}/1")
+            return poly(self.sizes[n])
         makers = {"floordiv": floor_div, "ceildiv": ceil_div, "min": minimum, "max": maximum}
         if len(d) != 3 or not isinstance(d[0], str) or d[0] not in makers:
-            raise VerifyError(f"an atom is a variable's number or [{' | '.join(makers)}, a, b]", at)
+            raise VerifyError(
+                f"an atom is a variable's number, ['size', number] or [{' | '.join(makers)}, a, b]", at
+            )
         a, b = self.poly(d[1], f"{at}/1", depth + 1), self.poly(d[2], f"{at}/2", depth + 1)
-        if d[0] in ("floordiv", "ceildiv") and (b.const or 0) < 1:
-            raise VerifyError("the divisor must be a positive constant", f"{at}/2")
+        known = b.const != 0 and not b.vars() and proven_negative(-b - 1)
+        if d[0] in ("floordiv", "ceildiv") and not known:
+            raise VerifyError("the divisor must be a positive constant, or one of sizes", f"{at}/2")
         try:
             return makers[d[0]](a, b)
         except NotProvable as e:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..arith import poly
+from ..arith import Size, poly
 from .expr import Binary, Buffer, Unary
 from .span import Span
 from .stmt import Block, Stmt
@@ -33,6 +33,18 @@ class PrimFunc:
         """The parameters that no block writes, in parameter order."""
         outputs = self.outputs
         return tuple(p for p in self.params if p not in outputs)
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The sizes that a call tells, in the order in which they first stand by themselves as a dimension of
+        a parameter."""
+        found: list[Size] = []
+        for b in self.params:
+            for p in b.shape:
+                a = p.atom
+                if type(a) is Size and a not in found:
+                    found.append(a)
+        return tuple(found)
 
     def blocks(self) -> Iterator[tuple[Path, Block]]:
         """(enclosing loops, block), in program order."""
@@ -82,7 +94,9 @@ class IRModule:
 def flop_count(func: PrimFunc) -> int:
     """Floating point (or integer) operations of one call: arithmetic nodes times instances; a comparison, a
     selection, a cast and a load count nothing, a function such as exp counts one. An undecomposed init counts
-    nothing."""
+    nothing. ValueError while a size is open."""
+    if func.sizes:
+        raise ValueError(f"{func.name!r} has open sizes: {', '.join(map(repr, func.sizes))}; bind them first")
     total = 0
     for _, b in func.blocks():
         points = 1

@@ -1,8 +1,8 @@
 """PrimFuncs as JSON and back; the canonical form; the workload key.
 
-Variables and buffers are numbers, in the order in which they appear; immediates are a dtype and a string;
-fields at their default are left out, so that a later field changes no key. Names are written for people only
-and never enter the canonical form.
+Variables, sizes and buffers are numbers, in the order in which they appear; immediates are a dtype and a
+string; fields at their default are left out, so that a later field changes no key. Names are written for
+people only and never enter the canonical form.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import rfc8785
 
-from ..arith import Atom, Fn, Knob, Poly, Var
+from ..arith import Atom, Fn, Knob, Poly, Size, Var
 from .expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
 from .func import PrimFunc
 from .stmt import Block, For, IterKind, LoopKind, Stmt
@@ -50,9 +50,11 @@ class _Writer:
     def __init__(self, names: bool) -> None:
         self.names = names
         self.vars: dict[Atom, int] = {}
+        self.sizes: dict[Atom, int] = {}
         self.buffers: dict[Buffer, int] = {}
 
     def func(self, f: PrimFunc) -> dict[str, Json]:
+        self.sizes = {s: n for n, s in enumerate(f.sizes)}
         for b in f.params:
             self.buffers[b] = len(self.buffers)
         params = [self.buffer(b) for b in f.params]
@@ -66,6 +68,8 @@ class _Writer:
         }
         if used:
             out["allocs"] = [self.buffer(b) for b in used]
+        if self.sizes:
+            out["sizes"] = [self.named({}, s.name) for s in f.sizes]
         return self.named(out, f.name)
 
     def named(self, out: dict[str, Json], name: str) -> dict[str, Json]:
@@ -129,6 +133,8 @@ class _Writer:
             raise ValueError(
                 f"a program with the open knob {a.name!r} has no JSON form; resolve its trace first"
             )
+        if type(a) is Size:
+            return ["size", self.sizes[a]]
         return self.vars[a]
 
     def expr(self, e: Expr) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..arith import Poly, Var, proven_negative
+from ..arith import Atom, Fn, Poly, Var, is_positive, positive_atoms, proven_negative
 from .errors import VerifyError
 from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
@@ -35,14 +35,14 @@ def verify(func: PrimFunc, at: str = "") -> None:
         size = b.dtype.bytes
         for extent in b.shape:
             if extent.const is not None:
-                if extent.const < 1:
-                    raise VerifyError(
-                        f"buffer {b.name!r} has the extent {extent.const}; at least 1 is needed", at
-                    )
+                # 0 only where a size was bound to it; the readers of programs take no such extent.
+                if extent.const < 0:
+                    raise VerifyError(f"buffer {b.name!r} has the extent {extent.const}, below 0", at)
                 size *= extent.const
         total += size
     if total > MAX_BYTES:
         raise VerifyError(f"the buffers hold {total} bytes; at most {MAX_BYTES} are allowed", at)
+    _sizes(func, at)
     blocks = list(func.blocks())
     if len(blocks) > MAX_BLOCKS:
         raise VerifyError(f"the program has {len(blocks)} blocks; at most {MAX_BLOCKS} are allowed", at)
@@ -54,13 +54,36 @@ def verify(func: PrimFunc, at: str = "") -> None:
         if block.buffer not in known or any(x.buffer not in known for x in _loads(block.value)):
             raise VerifyError(f"{where} uses a buffer that is neither a parameter nor allocated", at)
         _stored(block, where, at)
-        _scopes(path, block, where, at)
-        _accesses(block, where, at)
+        if not any(v.extent.const == 0 for v in (*block.iters, *(f.var for f in path))):
+            # Where a size is bound to 0 a block has no instance, whose accesses could be wrong.
+            _scopes(path, block, where, at)
+            _accesses(block, where, at)
         for x in _loads(block.value):
             # A reduction with an init writes its accumulator before it reads it.
             if x.buffer not in written and not (x.buffer is block.buffer and block.init is not None):
                 raise VerifyError(f"{where} reads {x.buffer.name!r} before any block wrote it", at)
         written.add(block.buffer)
+
+
+def _sizes(func: PrimFunc, at: str) -> None:
+    """Sizes have names of their own, and each is a dimension of a parameter by itself."""
+    known = set(func.sizes)
+    _unique((s.name for s in func.sizes), "size", at)
+    loops = {f.var for path, _ in func.blocks() for f in path}
+    named = [(p, f"buffer {b.name!r}") for b in func.params + func.allocs for p in b.shape]
+    named += [(v.extent, f"loop {v.name!r}") for v in loops]
+    named += [(v.extent, f"block {b.name!r}") for _, b in func.blocks() for v in b.iters]
+    for p, where in named:
+        if p.const is None:
+            _divisors(p, frozenset(), where, at)
+    for _, b in func.blocks():
+        named += [(p, f"block {b.name!r}") for p in (*b.binds, *b.predicates, *_inside(b))]
+    for p, where in named:
+        for s in p.sizes():
+            if s not in known:
+                raise VerifyError(
+                    f"{where} uses the size {s.name!r}, which is no dimension of a parameter by itself", at
+                )
 
 
 def _stored(block: Block, where: str, at: str) -> None:
@@ -113,6 +136,11 @@ def _loads(e: Expr) -> Iterable[Load]:
 
 
 def _scopes(path: Path, block: Block, where: str, at: str) -> None:
+    around = tuple(f.var for f in path) + block.iters
+    if any(v.extent.const is None for v in around):
+        known = positive_atoms(around)
+        for p in (*block.binds, *block.predicates, *_inside(block)):
+            _divisors(p, known, where, at)
     loops = {f.var for f in path}
     if len(loops) != len(path):
         raise VerifyError(f"{where} stands in two loops over one variable", at)
@@ -123,13 +151,28 @@ def _scopes(path: Path, block: Block, where: str, at: str) -> None:
     for p in _inside(block):
         for v in p.vars() - iters:
             raise VerifyError(f"{where} uses {v.name!r}, which is not one of its iteration variables", at)
+    given = block.predicates + _nonempty(f.var for f in path)
     for it, bind in zip(block.iters, block.binds, strict=True):
         for bad, word in ((bind - it.extent, "above"), (-bind - 1, "below")):
-            if not follows(bad, block.predicates):
+            if not follows(bad, given):
                 raise VerifyError(
                     f"{where}: the binding of {it.name!r}, {bind!r}, may be {word} [0, {it.extent!r})",
                     at,
                 )
+
+
+def _divisors(p: Poly, known: frozenset[Atom], where: str, at: str) -> None:
+    for a in p.atoms():
+        if type(a) is Fn:
+            _divisors(a.a, known, where, at)
+            _divisors(a.b, known, where, at)
+            if a.op in ("floordiv", "ceildiv") and a.b.const is None and not is_positive(a.b, known):
+                raise VerifyError(f"{where} divides by {a.b!r}, which may be 0, in {p!r}", at)
+
+
+def _nonempty(variables: Iterable[Var]) -> tuple[Poly, ...]:
+    """What is below 0 where the variables have values: 0 is less than each extent."""
+    return tuple(-v.extent for v in variables if v.extent.const is None)
 
 
 def _inside(block: Block) -> Iterable[Poly]:
@@ -151,10 +194,11 @@ def follows(p: Poly, known: Iterable[Poly]) -> bool:
 
 
 def _accesses(block: Block, where: str, at: str) -> None:
-    _access(Load(block.buffer, block.indices), (), f"{where} writes", at)
-    _value(block.value, (), where, at)
+    known = _nonempty(block.iters)
+    _access(Load(block.buffer, block.indices), known, f"{where} writes", at)
+    _value(block.value, known, where, at)
     if block.init is not None:
-        _value(block.init, (), where, at)
+        _value(block.init, known, where, at)
 
 
 def _value(e: Expr, known: tuple[Poly, ...], where: str, at: str) -> None:

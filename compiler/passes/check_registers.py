@@ -28,7 +28,13 @@ class CheckRegisters:
         for b in registers:
             size = 1
             for extent in b.shape:
-                size *= extent.const or 0
+                if extent.const is None:
+                    reason = (
+                        f"register buffer {b.name} has the extent {extent!r} where it is used, which only a "
+                        "call tells; split that loop, and move all that uses the buffer inside of it"
+                    )
+                    raise LoweringError("check_registers", reason, func)
+                size *= extent.const
             if size > self.most:
                 reason = (
                     f"register buffer {b.name} holds {size} elements where it is used; "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..arith import Poly, Var, lower, poly, region, upper
+from ..arith import Poly, Var, lower, maximum, not_negative, poly, region, upper
 from ..arith.region import Range
 from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, loads, map_loads
 from ..ir.visit import Path
@@ -103,15 +103,16 @@ def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
     while depth:
         inner = frozenset(f.var for p in paths for f in p[depth:])
         ranges = region([a.indices for a in accesses], inner)
-        if ranges is not None and all(s.const is not None for _, s in ranges) and _afresh(accesses, inner):
+        if ranges is not None and all(not s.vars() for _, s in ranges) and _afresh(accesses, inner):
             break
         depth -= 1
     else:
         inner = frozenset(f.var for p in paths for f in p)
         ranges = region([a.indices for a in accesses], inner)
-        if ranges is None or any(s.const is None for _, s in ranges):
+        if ranges is None or any(s.vars() for _, s in ranges):
             ranges = _bounds(accesses)
-    new = replace(buffer, shape=tuple(s for _, s in ranges))
+    # A span between loops over sizes may come out below 0, where one of these is empty and nothing is used.
+    new = replace(buffer, shape=tuple(not_negative(s) for _, s in ranges))
     first, *others = [a.block.predicates for a in accesses if a.is_write] or [()]
     shared = tuple(p for p in first if all(p in o for o in others))
     return _Box(new, tuple(b for b, _ in ranges), frozenset(f.var for f in paths[0][:depth]), shared)
@@ -121,9 +122,18 @@ def _bounds(accesses: list[_Access]) -> list[Range]:
     """The box around all accesses, whatever their form."""
     out: list[Range] = []
     for dim in zip(*(a.indices for a in accesses), strict=True):
-        low = min(lower(i).const or 0 for i in dim)
-        high = max(upper(i).const or 0 for i in dim)
-        out.append((poly(low), poly(high - low + 1)))
+        lows, highs = [lower(i) for i in dim], [upper(i) for i in dim]
+        if all(p.const is not None for p in lows + highs):
+            low, high = min(p.const or 0 for p in lows), max(p.const or 0 for p in highs)
+            out.append((poly(low), poly(high - low + 1)))
+            continue
+        # Over sizes the ends cannot be compared: from 0, or below, to the highest of all.
+        below, top = poly(0), poly(0)
+        for p in lows:
+            below = maximum(-p, below, sure=True)
+        for p in highs:
+            top = maximum(p, top, sure=True)
+        out.append((-below, top + below + 1))
     return out
 
 

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from ctypes import CFUNCTYPE, c_void_p
+from ctypes import CFUNCTYPE, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -12,15 +12,17 @@ import numpy as np
 from ..target import Target
 from .arguments import ArgumentCheck, ParamInfo
 from .arrays import aligned_bytes
+from .dims import Dim, evaluate
 
 Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceInfo:
-    """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised."""
+    """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised.
+    Its bytes may depend on the sizes of the call."""
 
-    bytes: int
+    bytes: Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +62,25 @@ class Module:
         workspaces: Sequence[WorkspaceInfo],
         loaded: LoadedCode,
         *,
+        sizes: Sequence[str] = (),
         script: str = "",
         schedule_source: SourceInfo = SourceInfo("scheduled", "built as it stands"),
     ) -> None:
         self.func_name = name
         self.params = tuple(params)
         self.workspaces = tuple(workspaces)
+        #: The names of the sizes that a call reads off its arrays, in the order of the kernel's arguments.
+        self.sizes = tuple(sizes)
         self.script = script
         self.schedule_source = schedule_source
         self._loaded = loaded
-        self._check = ArgumentCheck(name, self.params)
-        prototype = CFUNCTYPE(None, *[c_void_p] * (len(self.params) + len(self.workspaces)))
+        self._check = ArgumentCheck(name, self.params, self.sizes)
+        prototype = CFUNCTYPE(
+            None,
+            *[c_void_p] * len(self.params),
+            *[c_int64] * len(self.sizes),
+            *[c_void_p] * len(self.workspaces),
+        )
         self._function: Callable[..., None] = prototype(loaded.address(name))
         self._local = threading.local()
 
@@ -78,7 +88,7 @@ class Module:
         """Run the kernel. Raises ArgumentError."""
         addresses = self._check(arrays)
         if self.workspaces:
-            addresses += self._workspace_addresses()
+            addresses += self._workspace_addresses(addresses[len(self.params) :])
         self._function(*addresses)
 
     def bind(self, *arrays: Array) -> Callable[[], None]:
@@ -87,9 +97,16 @@ class Module:
         It keeps the arrays and workspaces of its own alive; one thread may run it at a time. Raises
         ArgumentError.
         """
-        blocks = [aligned_bytes(w.bytes) for w in self.workspaces]
-        addresses = self._check(arrays) + [block.ctypes.data for block in blocks]
-        bound = partial(self._function, *map(c_void_p, addresses))
+        addresses = self._check(arrays)
+        sizes = addresses[len(self.params) :]
+        blocks = [aligned_bytes(n) for n in self._workspace_bytes(sizes)]
+        pointers = [c_void_p(block.ctypes.data) for block in blocks]
+        bound = partial(
+            self._function,
+            *map(c_void_p, addresses[: len(self.params)]),
+            *map(c_int64, sizes),
+            *pointers,
+        )
         bound.keep = (self._loaded, arrays, blocks)  # type: ignore[attr-defined]
         return bound
 
@@ -110,11 +127,19 @@ class Module:
         params = ", ".join(map(str, self.params))
         return f"Module({self.func_name}({params}), {self.schedule_source.kind} schedule, {self.target})"
 
-    def _workspace_addresses(self) -> list[int]:
-        try:
-            return self._local.addresses  # type: ignore[no-any-return]
-        except AttributeError:
-            blocks = [aligned_bytes(w.bytes) for w in self.workspaces]
-            self._local.blocks = blocks
-            self._local.addresses = [block.ctypes.data for block in blocks]
-            return self._local.addresses  # type: ignore[no-any-return]
+    def _workspace_bytes(self, sizes: Sequence[int]) -> list[int]:
+        known = dict(zip(self.sizes, sizes, strict=True))
+        return [evaluate(w.bytes, known) for w in self.workspaces]
+
+    def _workspace_addresses(self, sizes: Sequence[int]) -> list[int]:
+        """This thread's workspaces: kept from call to call, and made anew where a call needs larger ones."""
+        local = self._local
+        if not self.sizes and hasattr(local, "addresses"):
+            return local.addresses  # type: ignore[no-any-return]
+        needed = self._workspace_bytes(sizes)
+        if not hasattr(local, "blocks"):
+            local.blocks = [aligned_bytes(n) for n in needed]
+        elif any(len(block) < n for block, n in zip(local.blocks, needed, strict=True)):
+            local.blocks = [aligned_bytes(max(len(b), n)) for b, n in zip(local.blocks, needed, strict=True)]
+        local.addresses = [block.ctypes.data for block in local.blocks]
+        return local.addresses  # type: ignore[no-any-return]

@@ -42,6 +42,9 @@ def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str]
     ]
     if not any(live):
         return call
+    if STEPS[i.name].out == "knobs":
+        # The first factor is None: what the others leave.
+        outputs.insert(0, "_")
     target = ", ".join(outputs) + (
         "," if len(outputs) == 1 and STEPS[i.name].out in ("blocks", "loops") else ""
     )

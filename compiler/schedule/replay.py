@@ -24,6 +24,8 @@ def replay(trace: Trace, func: PrimFunc) -> Schedule:
             out = method(*args["loops"])
         elif i.name == "sample_categorical":
             out = method(args["candidates"], name=i.outputs[0])
+        elif i.name == "sample_perfect_tile":
+            out = method(**args, names=i.outputs)[1:]
         else:
             out = method(**args)
         _bind(names, i, out, at)

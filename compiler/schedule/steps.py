@@ -8,7 +8,7 @@ from typing import Literal
 ArgKind = Literal[
     "block", "loop", "loops", "factors", "int", "text", "scope", "order", "value", "target", "integers"
 ]
-OutKind = Literal["block", "blocks", "loop", "loops", "knob", "none"]
+OutKind = Literal["block", "blocks", "loop", "loops", "knob", "knobs", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ STEPS: dict[str, Step] = {
     "get_producers": Step({"block": "block"}, "blocks"),
     "get_consumers": Step({"block": "block"}, "blocks"),
     "sample_categorical": Step({"candidates": "integers"}, "knob"),
+    "sample_perfect_tile": Step(
+        {"loop": "loop", "n": "int", "max_innermost_factor": "int"}, "knobs", {"max_innermost_factor": 16}
+    ),
+    "sample_compute_location": Step({"block": "block", "decision": "int"}, "loop"),
     "split": Step(
         {"loop": "loop", "factors": "factors", "overlap": "int", "tail": "text"},
         "loops",

@@ -84,7 +84,9 @@ class Trace:
     @property
     def knobs(self) -> tuple[str, ...]:
         """The names of the open knobs."""
-        return tuple(i.outputs[0] for i in self.instructions if i.name == "sample_categorical")
+        return tuple(
+            k for i in self.instructions if STEPS[i.name].out in ("knob", "knobs") for k in i.outputs
+        )
 
     def resolve(self, config: Mapping[str, int]) -> Trace:
         """The trace with every knob replaced by its integer. Raises TraceError for a knob without a value, or
@@ -97,6 +99,11 @@ class Trace:
                     raise TraceError(
                         f"knob {knob!r} takes one of {list(i.args['candidates'])}, got {config.get(knob)!r}"
                     )
+            elif i.name == "sample_perfect_tile":
+                for knob in i.outputs:
+                    value = config.get(knob)
+                    if type(value) is not int or value < 1:
+                        raise TraceError(f"knob {knob!r} takes an integer of at least 1, got {value!r}")
             else:
                 out.append(replace(i, args={k: _resolved(i.name, k, v, config) for k, v in i.args.items()}))
         return Trace(tuple(out))
@@ -140,7 +147,8 @@ def _instruction(data: Json, at: str) -> Instruction:
         else:
             raise TraceError(f"{name} lacks the argument {key!r}", at)
     outputs = _names(data.get("out", []), f"{at}/out")
-    counts = {"none": (0, 0), "loops": (0, 100), "blocks": (0, MAX_STEPS)}.get(step.out, (1, 1))
+    many = {"none": 0, "loops": 100, "knobs": 100, "blocks": MAX_STEPS}.get(step.out)
+    counts = (1, 1) if many is None else (0, many)
     if not counts[0] <= len(outputs) <= counts[1]:
         raise TraceError(f"{name} gives {step.out}, but names {len(outputs)} outputs", f"{at}/out")
     hints = data.get("hints", [])

@@ -14,6 +14,7 @@ from .features import FEATURE_NAMES, LEVELS, LINE, SLOTS, feature_columns
 from .population import Population
 from .sketch import SearchSpace, Sketch
 from .space import space_of
+from .symbolic import symbolic_schedule
 
 _COLUMN = {name: n for n, name in enumerate(FEATURE_NAMES)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
@@ -49,6 +50,8 @@ USABLE = 0.6
 
 def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     """A schedule of `func` for `target`; the same for the same arguments on every machine."""
+    if func.sizes:
+        return symbolic_schedule(func, target)
     space = space_of(func, target)
     candidates = [c for s in space.sketches for c in _best_of(s, target)]
     for _, sketch, row in sorted(candidates, key=lambda c: c[0]):

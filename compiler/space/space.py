@@ -21,8 +21,15 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
     group.
 
     A structure that cannot be made is left out, with its reason in `refused`; the unscheduled program is the
-    last resort.
+    last resort. Raises ValueError for a program over sizes: what is fastest depends on them.
     """
+    if func.sizes:
+        names = ", ".join(map(repr, func.sizes))
+        bound = ", ".join(f"{s.name!r}: 1024" for s in func.sizes)
+        raise ValueError(
+            f"{func.name!r} is over {names}, which only a call tells; to search, bind {names} or give sizes: "
+            f"ir.bind_sizes(func, {{{bound}}})"
+        )
     base = Schedule(func)
     inline_elementwise(base)
     groups = groups_of(base.func)

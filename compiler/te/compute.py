@@ -18,7 +18,7 @@ from .value import Reduction, Value, found, free_vars, reads, reductions
 
 
 def compute(
-    shape: Sequence[int] | int,
+    shape: Sequence[int | Index] | int | Index,
     fcompute: Callable[..., Any],
     name: str = "compute",
     names: Sequence[str] | None = None,
@@ -72,7 +72,7 @@ def _tensor(name: str, iters: tuple[Var, ...], result: Value, span: Span | None)
     value = reduction.term if reduction is not None else result
     axes = reduction.axes if reduction is not None else ()
     _check_scope(name, value, set(iters + axes))
-    bad = unproved(value)
+    bad = unproved(value, tuple(-v.extent for v in iters + axes if v.extent.const is None))
     if bad is not None:
         raise out_of_range(bad)
     inputs: list[Tensor] = []
@@ -91,7 +91,7 @@ def _tensor(name: str, iters: tuple[Var, ...], result: Value, span: Span | None)
     expr: Expr = map_loads(value.expr, lambda load: stand_ins.get(load.buffer, load))
     op, init = (None, None) if reduction is None else (reduction.op, reduction.init)
     stage = Stage(iters, axes, expr, op, init, tuple(inputs), span)
-    return Tensor(name, tuple(v.extent.const or 0 for v in iters), value.dtype, stage)
+    return Tensor(name, tuple(v.extent for v in iters), value.dtype, stage)
 
 
 def _check_scope(name: str, value: Value, scope: set[Var]) -> None:

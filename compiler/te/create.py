@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ..arith import Atom, Poly, Var, poly, substitute
 from ..ir.errors import VerifyError
@@ -13,6 +13,7 @@ from ..ir.stmt import Block, IterKind, Stmt, nest
 from ..ir.verify import verify
 from ..ir.visit import map_expr
 from .errors import tensor_error
+from .sizes import check_sizes
 from .tensor import Stage, Tensor, check_name
 
 
@@ -40,10 +41,11 @@ def create_prim_func(params: Sequence[Tensor], name: str = "main") -> PrimFunc:
     if all(p.stage is None for p in params):
         raise tensor_error(f"{what}: no parameter is the result of te.compute, so that there is no output")
     stages = _in_order(params, what)
-    buffers = _buffers([*params, *(t for t in stages if t not in params)])
+    sizes = check_sizes(params, stages, what)
+    buffers = _buffers([*params, *(t for t in stages if t not in params)], sizes)
     body: list[Stmt] = []
     for t in stages:
-        body.extend(_block(t, buffers))
+        body.extend(_block(t, buffers, sizes))
     allocs = tuple(buffers[t.buffer] for t in stages if t not in params)
     func = PrimFunc(name, tuple(buffers[p.buffer] for p in params), allocs, tuple(body), span)
     try:
@@ -78,10 +80,10 @@ def _in_order(params: Sequence[Tensor], what: str) -> list[Tensor]:
     return order
 
 
-def _buffers(tensors: Sequence[Tensor]) -> dict[Buffer, Buffer]:
+def _buffers(tensors: Sequence[Tensor], sizes: Iterable[str]) -> dict[Buffer, Buffer]:
     """The buffer of each tensor in the program: its own, or a copy under a free name."""
     out: dict[Buffer, Buffer] = {}
-    taken: set[str] = set()
+    taken: set[str] = set(sizes)
     for t in tensors:
         name = _free(t.name, taken)
         b = t.buffer
@@ -97,11 +99,11 @@ def _free(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def _block(tensor: Tensor, buffers: dict[Buffer, Buffer]) -> tuple[Stmt, ...]:
+def _block(tensor: Tensor, buffers: dict[Buffer, Buffer], sizes: Iterable[str]) -> tuple[Stmt, ...]:
     stage = tensor.stage
     assert stage is not None
     buffer = buffers[tensor.buffer]
-    names: set[str] = set()
+    names: set[str] = set(sizes)
     # Fresh variables: one tensor may stand in several programs, one reduce axis in several stages.
     old = stage.iters + stage.axes
     new = tuple(Var(_free(v.name, names), v.extent) for v in old)

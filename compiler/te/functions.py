@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from ..arith import Size, poly
 from ..ir.dtype import BOOL, DType
-from ..ir.expr import Binary, Cast, Const, Expr, InBounds, IndexValue, Select
-from .errors import mismatch, parse_dtype, tensor_error
+from ..ir.expr import Binary, Cast, Const, InBounds, IndexValue, Select
+from .errors import mismatch, parse_dtype
 from .guards import unproved
 from .index import Index, index_arithmetic, is_index
 from .literal import is_literal, literal
 from .logic import conjunction, disjunction, opposite
 from .symbolic import Symbolic
+from .tensor import check_name
 from .value import Value, arithmetic, found, same_dtype, unary
 
 
@@ -226,8 +228,12 @@ def _zero(dtype: DType) -> Const:
     return Const(False if dtype.is_bool else 0.0 if dtype.is_float else 0, dtype)
 
 
-def var(name: str = "n", dtype: str = "int32") -> Expr:
-    """Symbolic extents are refused: a program is written for one shape."""
-    raise tensor_error(
-        f"te.var({name!r}): symbolic extents are not supported; give every extent as an integer"
-    )
+def var(name: str = "n", dtype: str | DType = "int64") -> Index:
+    """An integer of at least 0 that is known when the kernel is called: a size. It may stand in shapes, in
+    the domains of reduce axes, in indices and conditions; te.cast makes it a value. The call reads it off the
+    arrays, so that it must be a dimension of a parameter by itself. Each call of te.var makes another size.
+    `dtype` is int32 or int64; whichever is named, kernels compute with 64 bits."""
+    check_name(name, "te.var")
+    if str(parse_dtype(dtype)) not in ("int32", "int64"):
+        raise mismatch(f"te.var({name!r}): a size is int32 or int64, got {dtype}")
+    return Index(poly(Size(name)))

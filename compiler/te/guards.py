@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..arith import Poly, lower, upper
+from ..arith import Poly, Var, lower, upper
 from ..ir.expr import InBounds, Load, Select
 from ..ir.verify import follows
 from .errors import TensorError, tensor_error
@@ -49,10 +49,17 @@ def _outside(read: Read, known: tuple[Poly, ...]) -> Unproved | None:
 
 def out_of_range(bad: Unproved) -> TensorError:
     """What to say about it: the tensor, the dimension, the values of the index, the line of the read."""
-    tensor, d = bad.read.tensor, bad.dimension
+    tensor, d, axis = bad.read.tensor, bad.dimension, bad.index.atom
+    extent = tensor.buffer.shape[d]
+    has = f"{tensor.name!r} has the extent {extent!r} in dimension {d}, "
+    if isinstance(axis, Var) and (extent.const is None or axis.extent.const is None):
+        return tensor_error(
+            f"{has}but the axis {axis.name!r} runs over {axis.extent!r}, which is not provably the same or "
+            "less; use one te.var for both, or guard the read with te.if_then_else",
+            bad.read.span,
+        )
     return tensor_error(
-        f"{tensor.name!r} has the extent {tensor.shape[d]} in dimension {d}, "
-        f"but the index {bad.index!r} takes values from {lower(bad.index)!r} to {upper(bad.index)!r}; "
+        f"{has}but the index {bad.index!r} takes values from {lower(bad.index)!r} to {upper(bad.index)!r}; "
         "guard the read with te.if_then_else",
         bad.read.span,
     )

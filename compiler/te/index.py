@@ -10,10 +10,12 @@ from ..arith import (
     Var,
     floor_div,
     floor_mod,
+    is_positive,
     lower,
     maximum,
     minimum,
     poly,
+    positive_atoms,
     proven_negative,
 )
 from ..ir.expr import COMPARE_OPS
@@ -51,7 +53,7 @@ class ReduceAxis(Index):
 
     __slots__ = ("var",)
 
-    def __init__(self, var: Var, low: int) -> None:
+    def __init__(self, var: Var, low: Poly) -> None:
         super().__init__(poly(var) + low)
         self.var = var
 
@@ -121,8 +123,9 @@ def index_arithmetic(op: str, a: object, b: object) -> Index | Value:
 
 
 def _divide(op: str, sign: str, p: Poly, q: Poly) -> Poly:
-    if q.const is None or q.const < 1:
-        raise tensor_error(f"{sign}: an index is divided by a positive integer only, got {q!r}")
+    if (q.const is None and q.vars()) or not is_positive(q, positive_atoms(p.vars())):
+        sizes = " or by sizes that the extents of its variables have as factors" if q.sizes() else ""
+        raise tensor_error(f"{sign}: an index is divided by a positive integer{sizes} only, got {q!r}")
     if op.startswith("trunc") and not proven_negative(-lower(p) - 1):
         raise tensor_error(
             f"{sign}: {p!r} may be negative, where truncated and floor division differ; use // and %"

@@ -9,25 +9,26 @@ from ..ir.dtype import DType
 from ..ir.expr import Const
 from .errors import mismatch, parse_dtype, tensor_error
 from .functions import cast, highest, lowest
-from .index import ReduceAxis, as_poly
-from .tensor import check_name
+from .index import Index, ReduceAxis, as_poly
+from .tensor import check_extent, check_name
 from .value import Reduction, Value, found, free_vars
 
 Axes = ReduceAxis | Sequence[ReduceAxis]
 
 
-def reduce_axis(dom: tuple[int, int], name: str = "k") -> ReduceAxis:
+def reduce_axis(dom: tuple[int | Index, int | Index], name: str = "k") -> ReduceAxis:
     """An axis that takes the values low, …, high - 1, for `dom` = (low, high)."""
     check_name(name, "te.reduce_axis")
     what = f"te.reduce_axis {name!r}"
     if not isinstance(dom, Sequence) or len(dom) != 2:
         raise tensor_error(f"{what}: the domain must be a pair (low, high), got {dom!r}")
-    low, high = (as_poly(x, f"{what}: a bound of the domain").const for x in dom)
-    if low is None or high is None:
-        raise tensor_error(f"{what}: the bounds must be integers, got {dom!r}")
-    if high <= low:
-        raise tensor_error(f"{what}: the domain ({low}, {high}) is empty")
-    return ReduceAxis(Var(name, high - low), low)
+    low, high = (as_poly(x, f"{what}: a bound of the domain") for x in dom)
+    if low.vars() or high.vars():
+        raise tensor_error(f"{what}: the bounds must be integers or made of te.var sizes, got {dom!r}")
+    extent = high - low
+    if extent.const is not None and extent.const < 1:
+        raise tensor_error(f"{what}: the domain ({low!r}, {high!r}) is empty")
+    return ReduceAxis(Var(name, check_extent(extent, what, "of the domain")), low)
 
 
 def sum(expr: object, axis: Axes, dtype: str | DType | None = None) -> Value:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from ..arith import Var, poly
+from ..arith import IntoPoly, Poly, Var, lower, poly, proven_negative
 from ..ir.dtype import DType
 from ..ir.expr import Buffer, Const, Expr, Load
 from ..ir.span import Span
 from .errors import mismatch, parse_dtype, tensor_error
-from .index import as_poly
+from .index import Index, as_poly
 from .value import Read
 
 MAX_NAME = 100
@@ -35,16 +35,20 @@ class Stage:
 
 
 class Tensor:
-    """A dense array of a fixed shape. Indexing it gives a value; it has no operators of its own."""
+    """A dense array. Indexing it gives a value; it has no operators of its own.
+
+    shape: an integer for each dimension, or an Index over sizes (te.var).
+    """
 
     __slots__ = ("buffer", "dtype", "name", "shape", "stage")
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: DType, stage: Stage | None) -> None:
+    def __init__(self, name: str, shape: tuple[IntoPoly, ...], dtype: DType, stage: Stage | None) -> None:
+        extents = tuple(map(poly, shape))
         self.name = name
-        self.shape = shape
+        self.shape: tuple[Any, ...] = tuple(Index(p) if p.const is None else p.const for p in extents)
         self.dtype = dtype
         self.stage = stage
-        self.buffer = Buffer(name, tuple(map(poly, shape)), dtype)
+        self.buffer = Buffer(name, extents, dtype)
 
     @property
     def ndim(self) -> int:
@@ -87,23 +91,33 @@ def check_name(name: object, what: str) -> str:
     return name
 
 
-def check_shape(shape: object, what: str) -> tuple[int, ...]:
-    """Extents as integers of at least 1; a single integer is one dimension."""
+def check_shape(shape: object, what: str) -> tuple[Poly, ...]:
+    """Extents: integers of at least 1, or expressions over sizes that are at least 0 whatever these are. A
+    single one is one dimension."""
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         shape = (shape,)
-    extents: list[int] = []
-    for d, extent in enumerate(shape):
-        p = as_poly(extent, f"{what}: the extent of dimension {d}").const
-        if p is None:
-            raise tensor_error(f"{what}: the extent of dimension {d} must be an integer, got {extent!r}")
-        if p < 1:
-            raise tensor_error(f"{what}: the extent of dimension {d} must be at least 1, got {p}")
-        extents.append(p)
-    return tuple(extents)
+    return tuple(
+        check_extent(as_poly(extent, f"{what}: the extent of dimension {d}"), what, f"of dimension {d}")
+        for d, extent in enumerate(shape)
+    )
+
+
+def check_extent(p: Poly, what: str, of: str) -> Poly:
+    """An extent, of which the message says what and `of` which dimension or axis it is."""
+    if p.const is not None:
+        if p.const < 1:
+            raise tensor_error(f"{what}: the extent {of} must be at least 1, got {p.const}")
+        return p
+    if p.vars():
+        raise tensor_error(f"{what}: the extent {of} must be an integer or made of te.var sizes, got {p!r}")
+    if not proven_negative(-lower(p) - 1):
+        advice = f"te.maximum({p!r}, 0) is 0 there"
+        raise tensor_error(f"{what}: the extent {of}, {p!r}, may be below 0; {advice}")
+    return p
 
 
 def placeholder(
-    shape: Sequence[int] | int, dtype: str | DType = "float32", name: str = "placeholder"
+    shape: Sequence[int | Index] | int | Index, dtype: str | DType = "float32", name: str = "placeholder"
 ) -> Tensor:
     """A tensor that the caller hands in."""
     check_name(name, "te.placeholder")

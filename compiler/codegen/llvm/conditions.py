@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import gcd
 from typing import Literal
 
-from ...arith import Poly
+from ...arith import Poly, proven_negative
 from .builder import Builder
 from .dtypes import vector_type
 from .indices import Index, Indices, Terms
@@ -28,6 +28,7 @@ class Conditions:
         self._point = point
         self._indices = indices
         self.facts: Facts = {}
+        self._symbolic: dict[Poly, bool] = {}
 
     def all_of(self, polynomials: tuple[Poly, ...]) -> Condition:
         """True, False, or the bit that says whether each is below 0."""
@@ -100,6 +101,13 @@ class Conditions:
         """Whether p is below 0 in every lane, in none, or that is open."""
         index = self._indices.at(p)
         terms, constant, stride, lane_terms = index
+        if self._over_sizes(p):
+            # Intervals of integers say nothing of sizes. The lane is a variable here like any other.
+            there = self._indices.resolved(p)
+            if proven_negative(there):
+                return True, index
+            if proven_negative(-there - 1):
+                return False, index
         if lane_terms:
             low, high = self._indices.range_of(index)
             return (True if high < 0 else False if low >= 0 else None), index
@@ -116,6 +124,13 @@ class Conditions:
             return False, index
         return None, Index(terms, constant, stride, lane_terms)
 
+    def _over_sizes(self, p: Poly) -> bool:
+        found = self._symbolic.get(p)
+        if found is None:
+            found = bool(p.sizes()) or any(v.extent.const is None for v in p.vars())
+            self._symbolic[p] = found
+        return found
+
     def _compare(self, index: Index) -> Value:
         terms, constant, stride, lane_terms = index
         if lane_terms:
@@ -130,12 +145,23 @@ class Conditions:
             bits = ("true" if stride * n < -constant else "false" for n in range(lanes or 1))
             return "<" + ", ".join(f"i1 {b}" for b in bits) + ">", True
         limit_low, limit_high = (-x - constant for x in reversed(self._indices.interval(terms)))
-        widest = max(abs(limit_low), abs(limit_high), abs(stride) * (lanes or 1))
-        element = "i32" if widest < 2**31 else "i64"
-        steps = "<" + ", ".join(f"{element} {stride * n}" for n in range(lanes or 1)) + ">"
         limit = self._indices.total({m: -c for m, c in terms.items()}, -constant)
+        reach = abs(stride) * (lanes or 1)
+        if reach < 2**31 <= max(abs(limit_low), abs(limit_high)):
+            # What is beyond the reach of the lanes is so for all of them: comparing 32 bits suffices.
+            limit, limit_low, limit_high = self._clamped(limit, reach), -reach, reach
+        element = "i32" if max(abs(limit_low), abs(limit_high), reach) < 2**31 else "i64"
+        steps = "<" + ", ".join(f"{element} {stride * n}" for n in range(lanes or 1)) + ">"
         spread = self._indices.splat(limit, element)
         return self._b.pure(f"icmp slt {vector_type(element, lanes)} {steps}, {{}}", spread), True
+
+    def _clamped(self, limit: str | int, reach: int) -> str | int:
+        if type(limit) is int:
+            return max(-reach, min(limit, reach))
+        for f, bound in (("@llvm.smin.i64", reach), ("@llvm.smax.i64", -reach)):
+            self._b.declare("i64", f, "i64", "i64")
+            limit = self._b.pure(f"call i64 {f}(i64 {{}}, i64 {bound})", limit)
+        return limit
 
     def _bits(self, is_vector: bool) -> str:
         return vector_type("i1", self._point.lanes if is_vector else None)

@@ -15,6 +15,7 @@ from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
 from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
+from ..dims import bytes_of, shape_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
 from .builder import MAX_INSTRUCTIONS, Builder
@@ -56,6 +57,8 @@ class _Emitter:
         self._place_buffers()
         point = Point()
         self._point = point
+        self._sizes = [_plain(f"%s{n}_", s.name) for n, s in enumerate(func.sizes)]
+        point.names.update(zip(func.sizes, self._sizes, strict=True))
         indices = Indices(b, point)
         self._conditions = Conditions(b, point, indices)
         self._memory = Memory(b, point, indices, self._conditions, self._pointers, frozenset(func.params))
@@ -69,7 +72,9 @@ class _Emitter:
     def run(self) -> Lowered:
         func, b = self._func, self._builder
         self._loops.body(func.body)
-        arguments = ", ".join(f"ptr noalias {self._pointers[x]}" for x in (*func.params, *self._workspaces))
+        pointers = [f"ptr noalias {self._pointers[x]}" for x in (*func.params, *self._workspaces)]
+        pointers[len(func.params) : len(func.params)] = [f"i64 {s}" for s in self._sizes]
+        arguments = ", ".join(pointers)
         lines = [
             *sorted(b.declarations | self._values.declarations),
             f"define void @{symbol(func.name)}({arguments}) nounwind {{",
@@ -80,21 +85,22 @@ class _Emitter:
             "}",
         ]
         outputs = set(func.outputs)
-        params = tuple(ParamInfo(p.name, str(p.dtype), _shape(p), p in outputs) for p in func.params)
-        workspaces = tuple(WorkspaceInfo(_bytes(x)) for x in self._workspaces)
-        return Lowered(symbol(func.name), "\n".join(lines) + "\n", params, workspaces)
+        params = tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in func.params)
+        workspaces = tuple(WorkspaceInfo(bytes_of(x)) for x in self._workspaces)
+        sizes = tuple(s.name for s in func.sizes)
+        return Lowered(symbol(func.name), "\n".join(lines) + "\n", params, workspaces, sizes)
 
     def _place_buffers(self) -> None:
         """Parameters and workspaces are arguments; small local buffers stand on the stack."""
         room = MAX_STACK
         for n, x in enumerate((*self._func.params, *self._func.allocs)):
             element = memory_type(x.dtype)
-            name = f"%b{n}_{re.sub(r'[^A-Za-z0-9_]', '_', x.name)}"
+            name = _plain(f"%b{n}_", x.name)
             self._pointers[x] = name
             if n < len(self._func.params) or x.scope == "register":
                 continue
-            size = _bytes(x)
-            if x.scope == "local" and size <= room:
+            size = bytes_of(x)
+            if x.scope == "local" and isinstance(size, int) and size <= room:
                 room -= -(-size // ALIGNMENT) * ALIGNMENT
                 count = size // x.dtype.bytes
                 self._stack.append(f"  {name} = alloca [{count} x {element}], align {ALIGNMENT}")
@@ -159,12 +165,5 @@ def symbol(name: str) -> str:
     return word + "_" if word[0].isdigit() or word in ("memcpy", "memmove", "memset") else word
 
 
-def _shape(x: Buffer) -> tuple[int, ...]:
-    return tuple(extent.const or 0 for extent in x.shape)
-
-
-def _bytes(x: Buffer) -> int:
-    size = x.dtype.bytes
-    for extent in _shape(x):
-        size *= extent
-    return size
+def _plain(prefix: str, name: str) -> str:
+    return prefix + re.sub(r"[^A-Za-z0-9_]", "_", name)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from math import gcd
 from typing import NamedTuple
 
-from ...arith import Atom, Fn, Monomial, Poly, Var, floor_div, maximum, minimum, poly, substitute
+from ...arith import Atom, Fn, Monomial, Poly, Size, Var, floor_div, maximum, minimum, poly, substitute
 from .builder import Builder
 from .dtypes import vector_type
 from .point import Point
 
 Terms = dict[Monomial, int]
+#: No size is larger.
+LARGEST = 2**63 - 1
 
 
 class Index(NamedTuple):
@@ -119,7 +121,9 @@ class Indices:
         found = self._spans.get(a)
         if found is None:
             if type(a) is Var:
-                found = 0, (a.extent.const or 1) - 1
+                found = 0, max((a.extent.const or self._range(a.extent)[1]) - 1, 0)
+            elif type(a) is Size:
+                found = 0, LARGEST
             else:
                 assert type(a) is Fn
                 (x0, x1), (y0, y1) = self._range(a.a), self._range(a.b)
@@ -154,18 +158,23 @@ class Indices:
             return self._point.lane in a.vars or any(v in self._point.unrolled for v in a.vars)
         return a is self._point.lane or a in self._point.unrolled
 
-    def _resolved(self, p: Poly) -> Poly:
+    def resolved(self, p: Poly) -> Poly:
+        """The polynomial with the unrolled loops' values put in."""
         values: dict[Atom, Poly] = {v: poly(x) for v, x in self._point.unrolled.items()}
-        p = substitute(p, values)
+        return substitute(p, values)
+
+    def _resolved(self, p: Poly) -> Poly:
+        p = self.resolved(p)
         lane = self._point.lane
         return p if lane is None else _without_lane(p, lane, self._point.lanes or 1)
 
     def _atom(self, a: Atom) -> str | int:
-        if type(a) is Var:
+        if type(a) is not Fn:
             return self._point.names[a]
-        assert type(a) is Fn
-        x, y = self._scalar(a.a), self._scalar(a.b)
+        x, y = self.scalar(a.a), self.scalar(a.b)
         pure = self._b.pure
+        if a.op in ("floordiv", "ceildiv"):
+            y = self._divisor(y)
         if a.op == "floordiv":
             return pure("udiv i64 {}, {}", x, y)
         if a.op == "ceildiv":
@@ -175,7 +184,15 @@ class Indices:
         self._b.declare("i64", function, "i64", "i64")
         return pure(f"call i64 {function}(i64 {{}}, i64 {{}})", x, y)
 
-    def _scalar(self, p: Poly) -> str | int:
+    def _divisor(self, y: str | int) -> str | int:
+        """At least 1: a size may be 0 where the division is made before the empty loop that it belongs to."""
+        if type(y) is int:
+            return y
+        self._b.declare("i64", "@llvm.umax.i64", "i64", "i64")
+        return self._b.pure("call i64 @llvm.umax.i64(i64 {}, i64 1)", y)
+
+    def scalar(self, p: Poly) -> str | int:
+        """The polynomial as an i64 value, or as an integer when nothing varies."""
         index = self.at(p)
         return self.total(index.terms, index.constant)
 
@@ -200,11 +217,12 @@ class Indices:
         lanes, lane = self._point.lanes, self._point.lane
         if a is lane:
             return self._vector_sum(Index({}, 0, 1, {}), element)
-        if type(a) is Var or lane not in getattr(a, "vars", ()):
+        if type(a) is not Fn or lane not in a.vars:
             return self.splat(self._atom(a), element)
-        assert type(a) is Fn
         x, y = self._vector_sum(self.at(a.a), element), self._vector_sum(self.at(a.b), element)
         kind, pure = vector_type(element, lanes), self._b.pure
+        if a.op in ("floordiv", "ceildiv") and a.b.const is None:
+            y = self.splat(self._divisor(self.scalar(a.b)), element)
         if a.op == "floordiv":
             return pure(f"udiv {kind} {{}}, {{}}", x, y)
         if a.op == "ceildiv":
@@ -259,8 +277,8 @@ def _free(a: Fn, lane: Var, lanes: int) -> Poly:
         if divisor is not None and alone and stride > 0:
             unit = gcd(divisor, *(c for m, c in x.terms.items() if m and m != (lane,)))
             if x.terms.get((), 0) % unit + stride * (lanes - 1) < unit:
-                return floor_div(substitute(x, {lane: poly(0)}), y)
-        return floor_div(x, y)
+                return floor_div(substitute(x, {lane: poly(0)}), y, sure=True)
+        return floor_div(x, y, sure=True)
     if a.op == "ceildiv":
         return poly(a)
-    return minimum(x, y) if a.op == "min" else maximum(x, y)
+    return minimum(x, y, sure=True) if a.op == "min" else maximum(x, y, sure=True)

@@ -64,7 +64,9 @@ class Loops:
                 del self._point.unrolled[s.var]
             return
         b, registers = self._b, self._registers
-        enters = limit is None or type(trip) is int or self._enters(limit)
+        enters = type(trip) is int or (
+            s.var.extent.const is not None and (limit is None or self._enters(limit))
+        )
         number = b.number()
         head, after = f"h{number}", f"x{number}"
         outer = b.scope
@@ -139,7 +141,7 @@ class Loops:
 
     def _trip(self, s: For) -> tuple[str | int, Limit | None]:
         """The number of iterations: not those from which on every block is predicated off."""
-        extent = s.var.extent.const or 0
+        extent = self._indices.scalar(s.var.extent)
         if s.var not in self._limits:
             self._limits[s.var] = limit_of(s)
         limit = self._limits[s.var]
@@ -147,7 +149,7 @@ class Loops:
             return extent, None
         index = self._indices.at(limit.terms)
         n = self._indices.total({m: -c for m, c in index.terms.items()}, limit.step - 1 - index.constant)
-        if type(n) is int:
+        if type(n) is int and type(extent) is int:
             return max(0, min(extent, n // limit.step)), limit
         if limit.step > 1:
             n = self._b.pure("sdiv i64 {}, {}", n, limit.step)

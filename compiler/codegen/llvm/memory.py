@@ -221,9 +221,9 @@ class Memory:
         key = node, known
         access = self._prepared.get(key)
         if access is None:
-            flat, stride = poly(0), 1
+            flat, stride = poly(0), poly(1)
             for i, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
-                flat, stride = flat + i * stride, stride * (extent.const or 1)
+                flat, stride = flat + i * stride, stride * extent
             guards: Conjunction = ()
             if buffer in self._parameters:  # an allocated buffer holds every access since it was compacted
                 sides = (g for i, e in zip(indices, buffer.shape, strict=True) for g in (i - e, -i - 1))

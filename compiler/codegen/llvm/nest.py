@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...arith import Fn, Poly, Var, poly, upper
-from ...ir import Buffer, For, PrimFunc, loads, walk
+from ...arith import Fn, Monomial, Poly, Var, poly, proven_negative, upper
+from ...ir import Buffer, For, LoopKind, PrimFunc, loads, walk
 from .indices import Terms
 
 
@@ -19,17 +19,16 @@ class Limit:
 
 def limit_of(s: For) -> Limit | None:
     """The limit that all blocks under the loop share, if they do."""
-    extent = s.var.extent.const or 1
     inner = {f.var for p, _ in walk(s.body) for f in p}
     limit: Limit | None = None
     for _, b in walk(s.body):
         mine: Limit | None = None
         for p in b.predicates:
             step = p.coefficient(s.var)
-            if step <= 0 or any(type(a) is Fn for a in p.atoms()):
+            if step <= 0 or not _is_linear(p, s.var):
                 continue
             out = _first_instance(p, s.var, inner)
-            if (upper(out).const or 0) + step * (extent - 1) >= 0:
+            if not proven_negative(upper(out) + (s.var.extent - 1) * step):
                 mine = Limit(out, step)
         if mine is None or (limit is not None and (limit.terms != mine.terms or limit.step != mine.step)):
             return None
@@ -51,12 +50,18 @@ def _first_instance(p: Poly, var: Var, inner: set[Var]) -> Poly:
     return out
 
 
-def _highest(m: tuple[object, ...], c: int, inner: set[Var]) -> Poly:
+def _is_linear(p: Poly, var: Var) -> bool:
+    """Whether no division, minimum or maximum of variables stands in p, and `var` in no product."""
+    return not any(type(a) is Fn and a.vars for a in p.atoms()) and not any(
+        var in m and m != (var,) for m in p.terms
+    )
+
+
+def _highest(m: Monomial, c: int, inner: set[Var]) -> Poly:
     """The term at the last iteration of its inner variables."""
     term = poly(c)
     for a in m:
-        assert isinstance(a, Var)
-        term = term * (a.extent - 1 if a in inner else poly(a))
+        term = term * (a.extent - 1 if type(a) is Var and a in inner else poly(a))
     return term
 
 
@@ -75,12 +80,15 @@ def whole_tile(s: For, p: Poly) -> Terms | None:
         elif len(m) > 1 or type(m[0]) is not Var:
             return None
         elif c > 0:
-            out[()] = out.get((), 0) + c * ((m[0].extent.const or 1) - 1)
+            for n, x in ((m[0].extent - 1) * c).terms.items():
+                out[n] = out.get(n, 0) + x
     return out
 
 
 def tile_roots(func: PrimFunc) -> set[Var]:
-    """The innermost loop around all uses of each register buffer: a tile is whole there, or at an edge."""
+    """The innermost loop around all uses of each register buffer: a tile is whole there, or at an edge. In a
+    program over sizes also the innermost loop around vectors that use no registers, which is at an edge once.
+    """
     paths: dict[Buffer, list[tuple[For, ...]]] = {}
     for path, b in func.blocks():
         for u in (b.buffer, *(x.buffer for x in loads(b.value))):
@@ -93,4 +101,10 @@ def tile_roots(func: PrimFunc) -> set[Var]:
             depth += 1
         if depth:
             roots.add(used[0][depth - 1].var)
+    if func.sizes:
+        for path, b in func.blocks():
+            around = [f for f in path if f.kind is LoopKind.SERIAL]
+            in_vectors = any(f.kind is LoopKind.VECTORIZED for f in path)
+            if b.predicates and in_vectors and around and not any(f.var in roots for f in path):
+                roots.add(around[-1].var)
     return roots

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from ...arith import Poly, Var
+from ...arith import Atom, Poly, Var
 
 
 class Point:
-    """The values of the loop variables: integers of unrolled loops, names of serial ones; the vector loop."""
+    """The values of the loop variables: integers of unrolled loops, names of serial ones and of sizes; the
+    vector loop."""
 
     __slots__ = ("_vars", "lane", "lanes", "names", "unrolled")
 
     def __init__(self) -> None:
         self.unrolled: dict[Var, int] = {}
-        self.names: dict[Var, str] = {}
+        self.names: dict[Atom, str] = {}
         #: The variable of the vector loop around the point, if any.
         self.lane: Var | None = None
         #: Lanes of a vector; None outside of vector loops.

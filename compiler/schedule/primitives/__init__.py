@@ -2,7 +2,7 @@
 returns."""
 
 from .cache import cache_read, cache_write, set_scope
-from .compute_at import compute_at, reverse_compute_at
+from .compute_at import compute_at, compute_locations, reverse_compute_at
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import bind, parallel, unroll, vectorize
 from .loops import fuse, reorder
@@ -25,6 +25,7 @@ __all__ = [
     "cache_write",
     "compute_at",
     "compute_inline",
+    "compute_locations",
     "decompose_reduction",
     "fuse",
     "loop_partition",

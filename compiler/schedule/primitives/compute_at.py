@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...arith import Poly, Var, ends, is_contiguous, poly, proven_negative, region, substitute
+from ...arith import (
+    Poly,
+    Var,
+    ends,
+    is_contiguous,
+    is_positive,
+    not_negative,
+    poly,
+    positive_atoms,
+    proven_negative,
+    region,
+    substitute,
+)
 from ...arith.region import Range
-from ...ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
+from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
 from ...ir.func import fresh
 from ..errors import ScheduleError
 from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
@@ -117,7 +129,7 @@ def renest(
                 raise ScheduleError(
                     primitive, f"the size of the region of {it.name!r} changes with a loop", func, block
                 )
-            v = Var(name, span)
+            v = Var(name, not_negative(span))
             binds.append(base + v)
             # A guarded read may reach over both ends of what it reads.
             predicates += [base + v - it.extent, -(base + v) - 1]
@@ -139,11 +151,39 @@ def shared_outer_predicates(blocks: Sequence[Block], inner: set[Var]) -> list[Po
 
 
 def existing_iterations(blocks: Sequence[Block], inner: set[Var]) -> list[Poly]:
-    """Predicates without which no block has any instance in an iteration: those of whole tiles past the
-    end."""
-    lowest = [[low[0] for p in b.predicates if (low := ends(p, inner)) is not None] for b in blocks]
+    """Predicates without which no block has any instance in an iteration: those of whole tiles past the end.
+    A reduction without steps still gives its init, so that the predicates of steps are none of these."""
+    lowest: list[list[Poly]] = []
+    for b in blocks:
+        steps = b.loop_vars(IterKind.REDUCE)
+        ranges = (ends(p, inner) for p in b.predicates if not p.vars() & steps)
+        lowest.append([r[0] for r in ranges if r is not None])
     first, *others = lowest
     return [p for n, p in enumerate(first) if p not in first[:n] and all(p in o for o in others)]
+
+
+def check_all_used(func: PrimFunc, block: Block, dims: dict[Var, int], source: Buffer) -> None:
+    """Every element of the consumer belongs to one that the producer writes: others would never be
+    computed."""
+    for it, d in dims.items():
+        if not proven_negative(it.extent - source.shape[d] - 1):
+            reason = (
+                f"{block.name!r} runs over {it.extent!r} in {it.name!r}, and {source.name} has the extent "
+                f"{source.shape[d]!r} there; it is not known to be as long, so that elements may be left out"
+            )
+            raise ScheduleError("reverse_compute_at", reason, func, block)
+
+
+def check_runs(func: PrimFunc, block: Block, at: For) -> None:
+    """The loops that the consumer moves under run an iteration wherever it has elements."""
+    known = positive_atoms(block.iters)
+    path = next(p for p, _ in func.blocks() if any(f is at for f in p))
+    for f in path[: _position(path, at.var) + 1]:
+        if not is_positive(f.var.extent, known):
+            what = f"loop {f.var.name!r} runs {f.var.extent!r} times, which may be 0"
+            raise ScheduleError(
+                "reverse_compute_at", f"{what} where {block.name!r} has elements to compute", func, f
+            )
 
 
 def check_written_box(
@@ -281,7 +321,8 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
     before: `for i_0: for i_1: B[i_0 * 4 + i_1] = …` then `for i: C[i] = B[i]`
     after `reverse_compute_at(C, i_0)`: `for i_0: { for i_1: B[…] = …; for i: C[i_0 * 4 + i] = B[i_0 * 4 + i]
     }` Returns the program and the block's new loops, one for each iteration variable. Refused: reductions,
-    consumers that read elsewhere than at their own place, a loop under which a reduction is not complete yet.
+    consumers that read elsewhere than at their own place or have more elements than what they read, a loop
+    under which a reduction is not complete yet.
     """
     path, block = find_block(func, name, "reverse_compute_at")
     at = find_loop(func, loop, "reverse_compute_at")
@@ -294,6 +335,8 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
             "reverse_compute_at", f"{block.name!r} reads {source.name} at more than one place", func, block
         )
     dims = identity_dims(func, block, next(iter(used)), "reverse_compute_at", source.name)
+    check_all_used(func, block, dims, source)
+    check_runs(func, block, at)
     under = list(blocks_under(at))
     inner = {f.var for p, _ in under for f in p if f is not at}
     box = region([b.bound_indices() for b in producers], inner)
@@ -305,3 +348,26 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
     keep = existing_iterations(producers, inner)
     body, loops = renest(block, dims, box, keep, func, "reverse_compute_at")
     return _move(func, name, loop, body, at_end=True), loops
+
+
+def compute_locations(func: PrimFunc, name: str) -> list[Var]:
+    """The loops under which `compute_at` may move a block, outermost first, in program order.
+
+    Raises ScheduleError where there is none.
+    """
+    _, block = find_block(func, name, "sample_compute_location")
+    found: list[Var] = []
+    for reader in readers(func, block.buffer):
+        for f in find_block(func, reader.name, "sample_compute_location")[0]:
+            if f.var in found:
+                continue
+            try:
+                compute_at(func, name, f.var)
+            except ScheduleError:
+                continue
+            found.append(f.var)
+    if not found:
+        raise ScheduleError(
+            "sample_compute_location", f"{name!r} may be moved under no loop of its readers", func, block
+        )
+    return found

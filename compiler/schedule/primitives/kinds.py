@@ -85,7 +85,12 @@ def check_serial(func: PrimFunc, at: For, primitive: str) -> None:
 
 def set_kind(func: PrimFunc, loop: Var, kind: LoopKind, primitive: str) -> PrimFunc:
     """The loop with another kind."""
-    check_serial(func, find_loop(func, loop, primitive), primitive)
+    at = find_loop(func, loop, primitive)
+    check_serial(func, at, primitive)
+    if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and loop.extent.sizes():
+        what = "lanes" if kind is LoopKind.VECTORIZED else "copies"
+        reason = f"loop {loop.name!r} runs {loop.extent!r} times, which only a call tells; split it first"
+        raise ScheduleError(primitive, f"{reason}: the number of {what} must be a constant", func, at)
 
     def visit(s: Stmt) -> Stmt:
         return replace(s, kind=kind) if type(s) is For and s.var is loop else s
@@ -112,8 +117,8 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
     register, are legal.
 
     before: `for i in range(16): …` after: `for i in vectorized(16): …`
-    Refused: a loop that carries a reduction, one with another vector loop around or inside, or one whose
-    lanes write one element.
+    Refused: a loop that carries a reduction, one with another vector loop around or inside, one whose lanes
+    write one element, or one over a size, which must be split first.
     """
     at = find_loop(func, loop, "vectorize")
     check_independent(func, at, "vectorize")
@@ -142,7 +147,7 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
 
 
 def unroll(func: PrimFunc, loop: Var) -> PrimFunc:
-    """Unrolls a loop when code is emitted. Always legal for a serial loop.
+    """Unrolls a loop when code is emitted. Legal for a serial loop that does not run over a size.
 
     before: `for i in range(4): …` after: `for i in unrolled(4): …`
     """

@@ -40,7 +40,7 @@ CASES = {
     ),
     "an unknown field": (
         ("extra~1field", 1),
-        "unknown field 'extra/field'; known: allocs, body, name, params, tilewright",
+        "unknown field 'extra/field'; known: allocs, body, name, params, sizes, tilewright",
         "/extra~1field",
     ),
     "a missing field": (("params", None), "the field 'params' is missing", ""),
@@ -57,7 +57,11 @@ CASES = {
         "unknown scope 'shared'; known: global, local, register",
         "/params/0/scope",
     ),
-    "a shape of 0": (("params/0/shape/1", 0), "buffer 'A' has the extent 0; at least 1 is needed", ""),
+    "a shape of 0": (
+        ("params/0/shape/1", 0),
+        "an extent must be at least 1, got 0",
+        "/params/0/shape/1",
+    ),
     "a loop without an extent": (("body/0/for", {}), "the field 'extent' is missing", "/body/0/for"),
     "a loop of extent 0": (
         ("body/0/for/extent", 0),
@@ -153,7 +157,7 @@ CASES = {
     ),
     "a division by a variable": (
         (f"{BLOCK}/indices/0", [[1, ["floordiv", 4, [[1, 2]]]]]),
-        "the divisor must be a positive constant",
+        "the divisor must be a positive constant, or one of sizes",
         f"{BLOCK}/indices/0/0/1/2",
     ),
     "a minimum that may be negative": (

@@ -1,0 +1,135 @@
+"""A random schedule of a program over sizes is refused with a reason, or means what the program means for
+every size: interpreted and as machine code, which writes nowhere else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright.compiler import interpret
+from tilewright.compiler.ir import PrimFunc, bind_sizes, structural_equal
+from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
+
+SCOPES = ("global", "local", "register")
+SIZES = (0, 1, 2, 3, 5, 7, 8, 13, 17)
+STEPS = (
+    ["split"] * 5
+    + ["overlap", "fuse", "reorder", "reorder", "vectorize", "vectorize", "unroll", "parallel"]
+    + ["compute_at", "reverse_compute_at"] * 2
+    + ["compute_inline", "reverse_compute_inline", "cache_read", "cache_write", "set_scope"]
+    + ["decompose_reduction"]
+)
+
+
+def step(sch: Schedule, name: str, number) -> None:
+    """One step at a random place; `number(low, high)` draws."""
+    block = sch.get_block(number(0, sum(1 for _ in sch.func.blocks()) - 1))
+    loops = sch.get_loops(block)
+    if not loops:
+        raise ScheduleError("test", "the block stands in no loop")
+    loop = loops[number(0, len(loops) - 1)]
+    match name:
+        case "split":
+            factors: list[int | None] = [number(1, 9) for _ in range(number(1, 2))]
+            factors.insert(number(0, len(factors)), None)
+            sch.split(loop, factors)
+        case "overlap":
+            sch.split(loop, [None, number(1, 9)], overlap=1)
+        case "fuse":
+            at = number(0, max(0, len(loops) - 2))
+            sch.fuse(*loops[at : at + 2])
+        case "reorder":
+            order = sorted(loops, key=lambda _: number(0, 99))
+            sch.reorder(*order)
+        case "compute_at" | "reverse_compute_at":
+            other = sch.get_block(number(0, sum(1 for _ in sch.func.blocks()) - 1))
+            getattr(sch, name)(other, loop)
+        case "cache_read":
+            sch.cache_read(block, number(0, 1), SCOPES[number(0, 2)])
+        case "cache_write" | "set_scope":
+            getattr(sch, name)(block, 0, SCOPES[number(0, 2)])
+        case "decompose_reduction":
+            sch.decompose_reduction(block, loop)
+        case "compute_inline" | "reverse_compute_inline":
+            getattr(sch, name)(block)
+        case _:
+            getattr(sch, name)(loop)
+
+
+PATTERN = 0x5A
+MARGIN = 128
+
+
+def within(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Memory whose bytes are a pattern, and `count` bytes in the middle of it."""
+    memory = np.full(count + 64 + 2 * MARGIN, PATTERN, np.uint8)
+    start = MARGIN - memory.ctypes.data % 64
+    return memory, memory[start : start + count]
+
+
+def is_whole(memory: np.ndarray, inside: np.ndarray) -> bool:
+    """Whether the bytes around are the pattern still."""
+    start = inside.ctypes.data - memory.ctypes.data
+    return bool((memory[:start] == PATTERN).all() and (memory[start + inside.nbytes :] == PATTERN).all())
+
+
+def keeps_the_meaning(program: PrimFunc, number) -> None:
+    """Applies steps that `number(low, high)` draws, and compares with the program for some sizes."""
+    sch = Schedule(program)
+    for _ in range(number(1, 9)):
+        try:
+            step(sch, STEPS[number(0, len(STEPS) - 1)], number)
+        except ScheduleError as e:
+            assert e.reason
+    assert structural_equal(Trace.from_json(sch.trace.to_json()).apply(program).func, sch.func)
+    try:
+        kernel = tw.build(sch)
+    except tw.BuildError as e:
+        assert str(e)
+        kernel = None
+    for _ in range(4):
+        sizes = {s.name: SIZES[number(0, len(SIZES) - 1)] for s in program.sizes}
+        bound = bind_sizes(program, sizes)
+        expected = interpret.expected(bound, interpret.random_inputs(bound, 1))
+        arrays = interpret.random_inputs(bound, 1)
+        interpret.run(bind_sizes(sch.func, sizes), arrays)
+        result = interpret.check(expected, arrays)
+        assert result.ok, f"interpreted, {sizes}: {result.message}\n{sch.trace.script()}\n{sch.func}"
+        if kernel is None:
+            continue
+        made: list[tuple[np.ndarray, np.ndarray]] = []
+
+        def memory(count: int, made=made) -> np.ndarray:
+            made.append(within(count))
+            return made[-1][1]
+
+        arrays = []
+        for a in interpret.random_inputs(bound, 1):
+            arrays.append(memory(a.nbytes).view(a.dtype).reshape(a.shape))
+            arrays[-1][...] = a
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tilewright.compiler.runtime.module.aligned_bytes", memory)
+            kernel.bind(*arrays)()
+        result = interpret.check(expected, arrays)
+        assert result.ok, f"machine code, {sizes}: {result.message}\n{sch.trace.script()}\n{sch.func}"
+        assert all(is_whole(*m) for m in made), f"written outside, {sizes}\n{sch.trace.script()}\n{sch.func}"
+
+
+CALM = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=CALM)
+@given(data=st.data())
+def test_a_random_schedule_means_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
+    keeps_the_meaning(program, lambda low, high: data.draw(st.integers(low, high)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=300, deadline=None, suppress_health_check=CALM)
+@given(data=st.data())
+def test_many_random_schedules_mean_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
+    keeps_the_meaning(program, lambda low, high: data.draw(st.integers(low, high)))
