@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..ir import Block, PrimFunc, user_span
 from .errors import ScheduleError
-from .find import consumers, find_block, producers
+from .find import consumers, find_block, loops_around, producers
 from .handles import BlockRV, LoopRV
 from .recorder import Recorder
 
@@ -28,9 +28,9 @@ class Look(Recorder):
         return self._block("get_block", {"block": position}, names[position])
 
     def get_loops(self, block: BlockRV) -> list[LoopRV]:
-        """The loops around a block, outermost first."""
+        """The loops around a block or a unit, outermost first."""
         self._own("get_loops", block, BlockRV)
-        path, _ = self._do("get_loops", lambda: find_block(self.func, block.name, "get_loops"))
+        path = self._do("get_loops", lambda: loops_around(self.func, block.name, "get_loops"))
         return self._loops("get_loops", {"block": block.id}, [f.var for f in path])
 
     def get_blocks(self) -> list[BlockRV]:

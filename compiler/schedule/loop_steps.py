@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ..arith import Knob, Poly, Var
 from ..ir import PrimFunc, user_span
+from ..ir.annotations import is_reserved
 from . import primitives
 from .errors import ScheduleError
 from .handles import BlockRV, LoopRV
@@ -123,6 +124,9 @@ class LoopSteps(Recorder):
                 f"a key is an identifier and a value a string or an integer, got {key!r}, {value!r}",
                 span=user_span(),
             )
+        if is_reserved(key):
+            reason = f"the key {key!r} belongs to a step of its own"
+            raise ScheduleError("annotate", reason, span=user_span())
         if isinstance(at, LoopRV):
             self._apply("annotate", lambda: (primitives.annotate_loop(self.func, at.var, key, value), None))
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .index_expr import lambda_text
 from .steps import STEPS
 from .trace import Instruction, Trace
 
@@ -75,6 +76,10 @@ def _arguments(i: Instruction, names: dict[str, str]) -> list[str]:
         elif kind == "loops":
             out += [names.get(x, x) for x in v]
             continue
+        elif kind == "map":
+            text = lambda_text(v)
+        elif kind == "number" and isinstance(v, str):
+            text = f"float({v!r})"
         elif kind == "factors":
             text = "[" + ", ".join(names.get(x, x) if isinstance(x, str) else repr(x) for x in v) + "]"
         else:

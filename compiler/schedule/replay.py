@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir import PrimFunc
 from .errors import TraceError
+from .index_expr import function_of
 from .schedule import BlockRV, LoopRV, Schedule
 from .steps import STEPS
 from .trace import Instruction, Trace
@@ -39,6 +40,8 @@ def _value(i: Instruction, key: str, names: dict[str, Any], at: str) -> Any:
         return _named(v, kind, names, f"{at}/{key}")
     if kind == "loops":
         return [_named(x, "loop", names, f"{at}/{key}") for x in v]
+    if kind == "map":
+        return function_of(v)
     if kind == "factors":
         return [_named(x, "knob", names, f"{at}/{key}") if isinstance(x, str) else x for x in v]
     return v

@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 ArgKind = Literal[
-    "block", "loop", "loops", "factors", "int", "text", "scope", "order", "value", "target", "integers"
+    "block",
+    "loop",
+    "loops",
+    "factors",
+    "int",
+    "text",
+    "scope",
+    "order",
+    "value",
+    "target",
+    "integers",
+    "map",
+    "number",
 ]
 OutKind = Literal["block", "blocks", "loop", "loops", "knob", "knobs", "none"]
 
@@ -59,4 +71,18 @@ STEPS: dict[str, Step] = {
     "cache_write": Step({"block": "block", "index": "int", "scope": "scope"}, "block"),
     "set_scope": Step({"block": "block", "index": "int", "scope": "scope"}, "none"),
     "decompose_reduction": Step({"block": "block", "loop": "loop"}, "block"),
+    "blockize": Step({"loop": "loop"}, "block"),
+    "tensorize": Step({"at": "target", "intrinsic": "text"}, "none"),
+    "reindex": Step({"block": "block", "access": "text", "index": "int"}, "block"),
+    "pad_einsum": Step({"block": "block", "padding": "integers"}, "none"),
+    "rfactor": Step({"loop": "loop", "axis": "int"}, "block", {"axis": 0}),
+    "storage_align": Step(
+        {"block": "block", "index": "int", "axis": "int", "factor": "int", "offset": "int"}, "none"
+    ),
+    "transform_layout": Step(
+        {"block": "block", "index": "int", "index_map": "map", "pad_value": "number"},
+        "none",
+        {"pad_value": None},
+    ),
+    "transform_block_layout": Step({"block": "block", "index_map": "map"}, "loops"),
 }

@@ -11,6 +11,7 @@ import rfc8785
 from ..ir import PrimFunc
 from ..ir.expr import SCOPES
 from .errors import TraceError
+from .index_json import read_map
 from .steps import STEPS, ArgKind
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Instruction:
 
 
 def _plain(v: Json) -> Json:
-    return list(v) if isinstance(v, tuple) else v
+    return [_plain(x) for x in v] if isinstance(v, tuple) else v
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +148,12 @@ def _instruction(data: Json, at: str) -> Instruction:
         else:
             raise TraceError(f"{name} lacks the argument {key!r}", at)
     outputs = _names(data.get("out", []), f"{at}/out")
-    many = {"none": 0, "loops": 100, "knobs": 100, "blocks": MAX_STEPS}.get(step.out)
-    counts = (1, 1) if many is None else (0, many)
+    counts = {
+        "none": (0, 0),
+        "loops": (0, 100),
+        "knobs": (0, 100),
+        "blocks": (0, MAX_STEPS),
+    }.get(step.out, (1, 1))
     if not counts[0] <= len(outputs) <= counts[1]:
         raise TraceError(f"{name} gives {step.out}, but names {len(outputs)} outputs", f"{at}/out")
     hints = data.get("hints", [])
@@ -186,10 +191,16 @@ def _argument(v: Json, kind: ArgKind, at: str) -> Json:
         if type(v) not in (str, int):
             raise TraceError(f"expected a string or an integer, got {v!r}", at)
         return v
-    if kind == "order" and v is None:
+    if kind in ("order", "number") and v is None:
         return None
+    if kind == "number":
+        if type(v) not in (bool, int, float) and v not in ("inf", "-inf", "nan"):
+            raise TraceError(f"expected a number, got {v!r}", at)
+        return v
     if not isinstance(v, Sequence) or isinstance(v, str) or len(v) > 100_000:
         raise TraceError(f"expected an array, got {v!r}", at)
+    if kind == "map":
+        return read_map(v, at)
     if kind == "factors":
         return tuple(
             x if x is None or isinstance(x, str) else _integer(x, f"{at}/{n}") for n, x in enumerate(v)

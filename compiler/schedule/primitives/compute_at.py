@@ -22,7 +22,7 @@ from ...arith.region import Range
 from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
 from ...ir.func import fresh
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
+from ..find import blocks_under, check_in_no_unit, find_block, find_loop, readers, root_of, writers
 from ..overlap import check_overlaps
 from .loops import add_predicate
 
@@ -34,7 +34,9 @@ def _bound_loads(block: Block, buffer: object) -> list[tuple[Poly, ...]]:
 
 
 def check_target(func: PrimFunc, at: For, path: tuple[For, ...], block: Block, primitive: str) -> None:
-    """The loop does not stand around the block already, and is no vector loop."""
+    """The loop does not stand around the block already, and is no vector loop; the block is no part of a
+    unit."""
+    check_in_no_unit(func, path, block, primitive)
     if any(f.var is at.var for f in path):
         raise ScheduleError(primitive, f"{block.name!r} is under loop {at.var.name!r} already", func, at)
     for outer in (
@@ -151,13 +153,17 @@ def shared_outer_predicates(blocks: Sequence[Block], inner: set[Var]) -> list[Po
 
 
 def existing_iterations(blocks: Sequence[Block], inner: set[Var]) -> list[Poly]:
-    """Predicates without which no block has any instance in an iteration: those of whole tiles past the end.
-    A reduction without steps still gives its init, so that the predicates of steps are none of these."""
-    lowest: list[list[Poly]] = []
-    for b in blocks:
-        steps = b.loop_vars(IterKind.REDUCE)
-        ranges = (ends(p, inner) for p in b.predicates if not p.vars() & steps)
-        lowest.append([r[0] for r in ranges if r is not None])
+    """Predicates without which no block has any instance in an iteration: those of whole tiles past the
+    end. A reduction without steps still gives its init, so that the predicates of steps are none of
+    these."""
+    lowest = [
+        [
+            low[0]
+            for p in b.predicates
+            if not p.vars() & b.loop_vars(IterKind.REDUCE) and (low := ends(p, inner)) is not None
+        ]
+        for b in blocks
+    ]
     first, *others = lowest
     return [p for n, p in enumerate(first) if p not in first[:n] and all(p in o for o in others)]
 

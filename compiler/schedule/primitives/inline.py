@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, poly, substitute
 from ...ir import Block, Expr, Load, PrimFunc, Stmt, loads, map_expr, map_loads
+from ...ir.annotations import INTRINSIC
 from ..errors import ScheduleError
-from ..find import find_block, readers, root_of, writers
+from ..find import check_in_no_unit, find_block, readers, root_of, writers
 
 
 def is_permutation(indices: Sequence[Poly], iters: Sequence[Var]) -> bool:
@@ -58,8 +59,11 @@ def compute_inline(func: PrimFunc, name: str) -> PrimFunc:
     before: `B[i] = A[i] * 2` and `C[i] = B[i] + 1`; after: `C[i] = A[i] * 2 + 1`
     Refused: outputs, reductions, blocks whose indices are not just their iteration variables.
     """
-    _, block = find_block(func, name, "compute_inline")
+    path, block = find_block(func, name, "compute_inline")
+    check_in_no_unit(func, path, block, "compute_inline")
     check_compute_inline(func, block)
+    for r in readers(func, block.buffer):
+        check_in_no_unit(func, find_block(func, r.name, "compute_inline")[0], r, "compute_inline", INTRINSIC)
 
     def value_at(indices: Sequence[Poly]) -> Expr:
         m: dict[Atom, Poly] = {}
@@ -126,8 +130,11 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> PrimFunc:
     Refused: producers that are reductions, intermediates with other readers, consumers that read elsewhere
     than at their own place.
     """
-    _, block = find_block(func, name, "reverse_compute_inline")
+    path, block = find_block(func, name, "reverse_compute_inline")
+    check_in_no_unit(func, path, block, "reverse_compute_inline")
     producer = check_reverse_compute_inline(func, block)
+    path, _ = find_block(func, producer.name, "reverse_compute_inline")
+    check_in_no_unit(func, path, producer, "reverse_compute_inline", INTRINSIC)
     source = producer.buffer
     read = next(x.indices for x in loads(block.value) if x.buffer is source)
     m: dict[Atom, Poly] = {}

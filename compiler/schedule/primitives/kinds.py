@@ -8,7 +8,7 @@ from ...arith import Poly, Var, is_injective
 from ...ir import Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
 from ..depend import crossing
 from ..errors import ScheduleError
-from ..find import blocks_under, find_loop
+from ..find import blocks_under, find_loop, unit_of
 from .notes import AXIS, annotate_loop
 
 
@@ -83,14 +83,19 @@ def check_serial(func: PrimFunc, at: For, primitive: str) -> None:
         raise ScheduleError(primitive, f"loop {at.var.name!r} is {at.kind} already", func, at)
 
 
+def check_constant(func: PrimFunc, at: For, kind: LoopKind, primitive: str) -> None:
+    """Lanes and unrolled copies are counted when code is made, not when it is called."""
+    if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and at.var.extent.sizes():
+        what = "lanes" if kind is LoopKind.VECTORIZED else "copies"
+        reason = f"loop {at.var.name!r} runs {at.var.extent!r} times, which only a call tells; split it first"
+        raise ScheduleError(primitive, f"{reason}: the number of {what} must be a constant", func, at)
+
+
 def set_kind(func: PrimFunc, loop: Var, kind: LoopKind, primitive: str) -> PrimFunc:
     """The loop with another kind."""
     at = find_loop(func, loop, primitive)
     check_serial(func, at, primitive)
-    if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and loop.extent.sizes():
-        what = "lanes" if kind is LoopKind.VECTORIZED else "copies"
-        reason = f"loop {loop.name!r} runs {loop.extent!r} times, which only a call tells; split it first"
-        raise ScheduleError(primitive, f"{reason}: the number of {what} must be a constant", func, at)
+    check_constant(func, at, kind, primitive)
 
     def visit(s: Stmt) -> Stmt:
         return replace(s, kind=kind) if type(s) is For and s.var is loop else s
@@ -132,6 +137,9 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
                         func,
                         f,
                     )
+                if unit_of(f) is not None:
+                    reason = f"loop {loop.name!r} stands around the unit {unit_of(f)!r}, which is no lane"
+                    raise ScheduleError("vectorize", reason, func, f)
             inner = {f.var for f in path[[f is at for f in path].index(True) :]}
             if b.is_reduction and not is_injective(b.binds, [it.extent for it in b.iters], inner):
                 reason = f"steps of {b.name!r} are repeated under loop {loop.name!r}; its lanes would overlap"

@@ -197,8 +197,8 @@ CASES = {
     ),
     "a reduction that subtracts": (
         (f"{BLOCK}/value/0", "sub"),
-        "block 'S' has reduce variables, so that its value must be one of add, max, min, mul of 'S' and a "
-        "term",
+        "block 'S' has reduce variables, so that its value must be one of add, and, max, min, mul, or, xor "
+        "of 'S' and a term",
         "",
     ),
 }
