@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import For, PrimFunc, Stmt, structural_equal
+from tilewright.compiler.ir import For, PrimFunc, Stmt, parse_script, script, structural_equal
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
 
 STEPS = tuple(
@@ -186,6 +186,9 @@ def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
     written = Schedule(program)
     exec(walk.sch.trace.script(), {"sch": written})
     assert structural_equal(written.func, walk.sch.func)
+    read = parse_script(script(walk.sch.func), check=False)
+    assert structural_equal(read, walk.sch.func)
+    assert script(read) == script(walk.sch.func)
     try:
         kernel = tw.build(walk.sch)
     except tw.BuildError as e:

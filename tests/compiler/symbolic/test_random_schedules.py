@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import PrimFunc, bind_sizes, structural_equal
+from tilewright.compiler.ir import PrimFunc, bind_sizes, parse_script, script, structural_equal
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
 
 SCOPES = ("global", "local", "register")
@@ -98,6 +98,9 @@ def keeps_the_meaning(program: PrimFunc, number) -> None:
         except ScheduleError as e:
             assert e.reason
     assert structural_equal(Trace.from_json(sch.trace.to_json()).apply(program).func, sch.func)
+    read = parse_script(script(sch.func), check=False)
+    assert structural_equal(read, sch.func)
+    assert script(read) == script(sch.func)
     try:
         kernel = tw.build(sch)
     except tw.BuildError as e:
