@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, te, topi
-from tilewright.compiler.ir import LoopKind, PrimFunc, structural_equal
+from tilewright.compiler.ir import LoopKind, PrimFunc, from_json, parse_script, structural_equal, to_json
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, Trace
 
 Steps = Callable[[Schedule], object]
@@ -252,8 +252,6 @@ def test_producers_and_consumers_follow_the_data_through_parts(matmul: PrimFunc)
 
 @pytest.mark.parametrize("kind", list(LoopKind))
 def test_a_loop_of_every_kind_is_printed_stored_interpreted_and_built(kind: LoopKind) -> None:
-    from tilewright.compiler.ir import from_json, to_json
-
     func = doubled(12)
     sch = Schedule(func)
     (i,) = loops_of(sch, "B")
@@ -269,6 +267,7 @@ def test_a_loop_of_every_kind_is_printed_stored_interpreted_and_built(kind: Loop
     head = {LoopKind.SERIAL: "range(12)", LoopKind.THREAD: "thread(12, axis='threadIdx.x')"}
     assert f"for i in {head.get(kind, f'{kind}(12)')}:" in str(sch)
     assert structural_equal(from_json(to_json(sch.func)), sch.func)
+    assert structural_equal(parse_script(str(sch)), sch.func)
     a, b = np.arange(12, dtype=np.float32), np.zeros(12, np.float32)
     interpret.run(sch.func, [a, b])
     np.testing.assert_array_equal(b, a * 2)
@@ -331,9 +330,11 @@ def test_whole_tiles_of_a_size_run_without_predicates() -> None:
         "def doubled(A: float32[n], B: float32[n]):\n"
         "    for i_0 in range(n // 8):\n"
         "        for i_1 in vectorized(8):\n"
-        "            B[i_0 * 8 + i_1] = A[i_0 * 8 + i_1] * 2.0\n"
+        "            with block('B', i=spatial(i_0 * 8 + i_1, n)):\n"
+        "                B[i] = A[i] * 2.0\n"
         "    for i_tail in range(n - (n // 8) * 8):\n"
-        "        B[(n // 8) * 8 + i_tail] = A[(n // 8) * 8 + i_tail] * 2.0\n"
+        "        with block('B_1', i=spatial((n // 8) * 8 + i_tail, n)):\n"
+        "            B[i] = A[i] * 2.0\n"
     )
     kernel = tw.build(sch)
     for size in (0, 1, 7, 8, 9, 130):
