@@ -91,7 +91,9 @@ class Walk:
             getattr(self, name)()
             self.applied[name] += 1
         except ScheduleError as e:
-            assert e.reason
+            # A person is told what, why and at which line.
+            assert e.primitive == "test" or e.span is not None
+            assert str(e).startswith(f"{e.primitive}: {e.reason}")
             self.refused[name] += 1
 
     def split(self) -> None:

@@ -29,7 +29,8 @@ STEPS = (
     + ["overlap", "fuse", "reorder", "reorder", "vectorize", "vectorize", "unroll", "parallel"]
     + ["compute_at", "reverse_compute_at"] * 2
     + ["compute_inline", "reverse_compute_inline", "cache_read", "cache_write", "set_scope"]
-    + ["decompose_reduction"]
+    + ["decompose_reduction", "partition", "partition", "loop_partition", "merge_loops", "merge_loops"]
+    + ["bind", "add_unit_loop"]
 )
 
 
@@ -47,6 +48,18 @@ def step(sch: Schedule, name: str, number) -> None:
             sch.split(loop, factors)
         case "overlap":
             sch.split(loop, [None, number(1, 9)], overlap=1)
+        case "partition":
+            sch.split(loop, [None, number(1, 9)], tail="partition")
+        case "loop_partition":
+            sch.loop_partition(loop, [number(-3, 5)])
+        case "merge_loops":
+            others = [sch.get_loops(b) for b in sch.get_blocks()]
+            depth = loops.index(loop)
+            sch.merge_loops(
+                loop, *(x[depth] for x in others if len(x) > depth and x[depth].var is not loop.var)
+            )
+        case "bind":
+            sch.bind(loop, ("blockIdx.x", "threadIdx.x")[number(0, 1)])
         case "fuse":
             at = number(0, max(0, len(loops) - 2))
             sch.fuse(*loops[at : at + 2])
