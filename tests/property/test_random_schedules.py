@@ -20,7 +20,7 @@ from tilewright.compiler import interpret
 from tilewright.compiler.codegen.c import generator
 from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.codegen.c.emitter import Kernel
-from tilewright.compiler.ir import For, PrimFunc, Stmt, structural_equal
+from tilewright.compiler.ir import For, PrimFunc, Stmt, parse_script, script, structural_equal
 from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
 from tilewright.compiler.target import Target
@@ -200,6 +200,9 @@ def walked(program: PrimFunc, data: st.DataObject) -> Walk:
     written = Schedule(program)
     exec(walk.sch.trace.script(), {"sch": written})
     assert structural_equal(written.func, walk.sch.func)
+    read = parse_script(script(walk.sch.func), check=False)
+    assert structural_equal(read, walk.sch.func)
+    assert script(read) == script(walk.sch.func)
     return walk
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, te
-from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.ir import PrimFunc, parse_script, structural_equal
 from tilewright.compiler.schedule import Schedule, Trace
 
 Steps = Callable[[Schedule], object]
@@ -72,6 +72,8 @@ def keeps_its_meaning(golden: Callable[[str, str], None]) -> Callable[[PrimFunc,
             run(*arrays)
             result = interpret.check(expected, arrays)
             assert result.ok, result.message
+        read = parse_script(str(sch.func))
+        assert (structural_equal(read, sch.func), str(read)) == (True, str(sch.func))
         again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(func)
         assert structural_equal(again.func, sch.func)
         assert again.trace == sch.trace

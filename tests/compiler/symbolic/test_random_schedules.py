@@ -17,7 +17,7 @@ from tilewright.compiler import interpret
 from tilewright.compiler.codegen.c import generator
 from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.codegen.c.emitter import Kernel
-from tilewright.compiler.ir import PrimFunc, bind_sizes, structural_equal
+from tilewright.compiler.ir import PrimFunc, bind_sizes, parse_script, script, structural_equal
 from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
 from tilewright.compiler.target import Target
@@ -118,6 +118,9 @@ def drawn(program: PrimFunc, number) -> Schedule:
         except ScheduleError as e:
             assert e.reason
     assert structural_equal(Trace.from_json(sch.trace.to_json()).apply(program).func, sch.func)
+    read = parse_script(script(sch.func), check=False)
+    assert structural_equal(read, sch.func)
+    assert script(read) == script(sch.func)
     return sch
 
 
