@@ -47,6 +47,14 @@ class FailureCount:
             return None
         return f"{first.message} ({first.failure}, {_of_trials(self._counted)})"
 
+    @property
+    def example(self) -> str:
+        """The first failure in its own words, for people whose trials all failed; empty where it had none."""
+        first = self._first
+        if first is None or first.failure is None or not first.message:
+            return ""
+        return "; the first one: " + first.message.split("\n", 1)[0]
+
     def verdict(self, failures: dict[str, int]) -> str | None:
         """The reason to give up now, if there is one. `failures` counts all that were told, by kind."""
         if self._counted >= MAX_OF_WORKLOAD and self.workload is not None:

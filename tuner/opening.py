@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from ..compiler import ir
 from ..compiler.codegen.version import CODEGEN_VERSION
-from ..compiler.space import FEATURE_SCHEMA, default_configs, space_of
+from ..compiler.space import (
+    FEATURE_SCHEMA,
+    KnobConstraint,
+    SpaceError,
+    SpaceFunction,
+    default_configs,
+    space_of,
+    user_space,
+)
 from ..compiler.target import Target
 from ..db.records import Job
 from ..db.store import CatalogStore
@@ -15,9 +24,19 @@ from .task import TuningTask
 __all__ = ["open_task", "reopen_task"]
 
 
-def open_task(func: ir.PrimFunc, target: Target) -> TuningTask:
-    """The task of tuning a program for a target."""
-    space = space_of(func, target)
+def open_task(
+    func: ir.PrimFunc,
+    target: Target,
+    space_function: SpaceFunction | None = None,
+    constraints: Sequence[KnobConstraint] = (),
+) -> TuningTask:
+    """The task of tuning a program for a target: within the space that the rules make, or within that of a
+    user's function."""
+    if space_function is None and constraints:
+        raise SpaceError("constraints are on the knobs of a space of your own; give space= as well")
+    space = (
+        space_of(func, target) if space_function is None else user_space(func, space_function, constraints)
+    )
     chosen = [(sketch.name, row) for sketch, rows in default_configs(space, target) for row in rows]
     return TuningTask(
         name=func.name,

@@ -160,13 +160,24 @@ class TuningSession:
     def conclusion(self) -> tuple[EndState, str]:
         """The job state and the reason of a search that ends as it stands now."""
         state, reason = self._closed or ("completed", f"all {self.trials} trials of the budget are done")
-        if state == "failed" or self._best is not None:
+        if state == "failed":
             return state, reason
+        if self._best is not None:
+            return state, reason + self._excluded()
         if not self.told:
             return "failed", f"no trial gave a time: {reason}"
         kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
         told = f"none of {self.told} trials gave a time ({kinds or 'no failure'}); {reason}"
-        return "failed", self._failed.workload or told
+        return "failed", self._failed.workload or (told + self._failed.example)
+
+    def _excluded(self) -> str:
+        """What became of candidates whose results were wrong: people must know that the winner is none."""
+        wrong = [o.message for _, o in sorted(self._outcomes.items()) if o.failure == "wrong_output"]
+        if not wrong:
+            return ""
+        count = f"{len(wrong)} candidate" + ("s" if len(wrong) > 1 else "")
+        first = wrong[0].split("\n", 1)[0]
+        return f"; {count} excluded for wrong results ({first}); the results of the winner were verified"
 
     @property
     def ready(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from ..compiler.ir import PrimFunc
+from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
@@ -37,6 +38,8 @@ def tune(
     target: str | Mapping[str, Any] | Target = "llvm",
     trials: int = 64,
     *,
+    space: SpaceFunction | None = None,
+    constraints: Sequence[KnobConstraint] = (),
     seconds: float | None = None,
     store: Store | None = None,
     seed: int = 0,
@@ -51,14 +54,20 @@ def tune(
     which decides between them (at most 15 measurements). With a SQL `store` (what
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
+
+    `space` is a search space of your own: a function that applies primitives and samplers
+    (`sample_perfect_tile`, `sample_categorical`, `sample_compute_location`, `sample_structure`) to the
+    Schedule that it is given. `constraints` are functions of its knobs by name, such as
+    `lambda knobs: knobs["a"] * knobs["b"] <= 64`.
+
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.
 
-    Raises NoLegalCandidate, UnknownStrategy, NotASqlStore, and MeasureError where nothing can be measured
-    here. Candidates that fail are counted in the record; where all fail, its state is `failed` and it has no
-    trace.
+    Raises SpaceError and ScheduleError for a space that is none, NoLegalCandidate, UnknownStrategy,
+    NotASqlStore, and MeasureError where nothing can be measured here. Candidates that fail are counted in the
+    record; where all fail, its state is `failed` and it has no trace.
     """
     tuner = Tuner(
-        task=open_task(func, Target.parse(target)),
+        task=open_task(func, Target.parse(target), space, constraints),
         hardware=detect(),
         trials=trials,
         seconds=seconds,

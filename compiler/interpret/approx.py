@@ -54,7 +54,7 @@ def fit(r: Array, error: Array | None, dtype: DType) -> Approx:
     nothing is known."""
     if dtype.bits == 64:
         return Approx(r, error)
-    largest = _LARGEST[str(dtype)]
+    largest = LARGEST[str(dtype)]
     size = np.abs(r)
     if not bool((size > largest * 0.99).any()):
         return Approx(r, error)
@@ -64,7 +64,17 @@ def fit(r: Array, error: Array | None, dtype: DType) -> Approx:
     return Approx(wrapped, np.where(near, np.inf, e))
 
 
-_LARGEST = {"float16": 65504.0, "float32": float(np.finfo(np.float32).max), "bfloat16": 3.3895313892515355e38}
+#: The largest number of each float dtype.
+LARGEST = {
+    "float16": 65504.0,
+    "float32": float(np.finfo(np.float32).max),
+    "float64": float(np.finfo(np.float64).max),
+    "bfloat16": 3.3895313892515355e38,
+}
+
+
+#: The smallest normal number of each float dtype.
+SMALLEST = {"float16": 2.0**-14, "float32": 2.0**-126, "float64": 2.0**-1022, "bfloat16": 2.0**-126}
 
 
 def _known(e: Array | None) -> Array | None:
@@ -87,7 +97,7 @@ def binary(op: str, dtype: DType, a: Approx, b: Approx) -> Approx:
         case "add" | "sub":
             return Approx(r, _sum(a.error, b.error))
         case "min" | "max":
-            return Approx(r, _larger(a.error, b.error))
+            return Approx(r, larger(a.error, b.error))
         case "mul":
             return Approx(r, _product_error(a, b))
     return Approx(r, np.where(np.asarray(_sum(a.error, b.error)) > 0, np.inf, 0.0))
@@ -97,7 +107,8 @@ def _either(a: Array | None, b: Array | None) -> Array | None:
     return b if a is None else a if b is None else a | b
 
 
-def _larger(a: Array | None, b: Array | None) -> Array | None:
+def larger(a: Array | None, b: Array | None) -> Array | None:
+    """The larger of two bounds."""
     return b if a is None else a if b is None else np.maximum(a, b)
 
 
@@ -117,7 +128,7 @@ def _float_binary(op: str, dtype: DType, a: Approx, b: Approx) -> Approx:
             r = a.value * b.value
             return fit(r, _sum(_product_error(a, b), rounding(r, dtype)), dtype)
         case "min" | "max":
-            return Approx(INTEGER[op](a.value, b.value), _larger(a.error, b.error))
+            return Approx(INTEGER[op](a.value, b.value), larger(a.error, b.error))
         case "truediv":
             r = a.value / b.value
             return fit(r, _sum(_quotient_error(r, a, b), rounding(r, dtype)), dtype)

@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.dtype import DType
 from ..ir.expr import Binary, Buffer
 from ..ir.stmt import Block, IterKind
-from .approx import Approx
+from .approx import LARGEST, SMALLEST, Approx, larger
 from .contraction import LIMIT as FACTOR_LIMIT
 from .contraction import Contraction, contract, contraction_of, is_exact
 from .evaluate import Box, evaluate, index_array
@@ -23,6 +23,16 @@ Memory = dict[Buffer, Approx]
 Sizes = tuple[int, ...]
 #: How far the heaviest part of a box is over its limit, and how many parts are as heavy.
 Weight = tuple[float, int]
+#: How the steps of a reduction are combined.
+_COMBINE: dict[str, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
 
 
 def run_block(block: Block, memory: Memory) -> None:
@@ -139,22 +149,35 @@ def _reduce(op: str, dtype: DType, term: Approx, box: Box, block: Block) -> Appr
     shape = tuple(box.sizes[d] if d in axes else n for d, n in enumerate(term.value.shape))
     value = np.broadcast_to(term.value, shape)
     error = None if term.error is None else np.broadcast_to(term.error, shape)
+    r = _COMBINE[op].reduce(value, axis=axes, keepdims=True, dtype=value.dtype)
     if op in ("min", "max"):
-        best = value.min(axis=axes, keepdims=True) if op == "min" else value.max(axis=axes, keepdims=True)
-        return Approx(best, None if error is None else error.max(axis=axes, keepdims=True))
-    combine = np.add.reduce if op == "add" else np.multiply.reduce
-    r = combine(value, axis=axes, keepdims=True, dtype=value.dtype)
+        return Approx(r, None if error is None else error.max(axis=axes, keepdims=True))
+    if dtype.is_bool:
+        return Approx(r, None if error is None else np.asarray(error.any(axis=axes, keepdims=True)))
     if not dtype.is_float:
         return Approx(r, None if error is None else _integer_error(op, error, axes))
     size = np.abs(value)
     if op == "add":
         e = size.sum(axis=axes, keepdims=True) * (8.0 * math.sqrt(_terms(block)) * dtype.eps)
         return Approx(r, e if error is None else e + error.sum(axis=axes, keepdims=True))
+    return _product(r, size, error, axes, _terms(block), dtype)
+
+
+def _product(
+    r: Array, size: Array, error: Array | None, axes: tuple[int, ...], terms: int, dtype: DType
+) -> Approx:
+    """A product `r` of floats of `size`, each with its error. Nothing is known where the partial products of
+    some order leave the range of the dtype."""
     high = size if error is None else size + error
-    e = high.prod(axis=axes, keepdims=True) * (1.0 + _terms(block) * dtype.eps) - size.prod(
-        axis=axes, keepdims=True
-    )
-    return Approx(r, np.maximum(e, 0.0))
+    e = high.prod(axis=axes, keepdims=True) * (1.0 + terms * dtype.eps) - size.prod(axis=axes, keepdims=True)
+    finite = np.where(np.isfinite(high), high, 1.0)
+    grown = np.maximum(finite, 1.0).prod(axis=axes, keepdims=True)
+    shrunk = np.where(finite > 0, np.minimum(finite, 1.0), 1.0).prod(axis=axes, keepdims=True)
+    normal = SMALLEST[str(dtype)]
+    lost = (shrunk < normal) & ((grown > 1.0) | ~np.isfinite(high).all(axis=axes, keepdims=True))
+    unknown = (grown > LARGEST[str(dtype)] * 0.99) | lost
+    e = np.where(unknown, np.inf, np.maximum(e, 0.0))
+    return Approx(r, np.where(shrunk < normal, e + terms * normal, e))
 
 
 def _terms(block: Block) -> int:
@@ -172,21 +195,19 @@ def _integer_error(op: str, error: Array, axes: tuple[int, ...]) -> Array:
 
 def _join(op: str, dtype: DType, start: Approx, total: Approx) -> Approx:
     """The steps before and those of this box. The rounding is in the bound of the steps already."""
-    match op:
-        case "add":
-            value = start.value + total.value
-        case "mul":
-            value = start.value * total.value
-        case "min":
-            value = np.minimum(start.value, total.value)
-        case _:
-            value = np.maximum(start.value, total.value)
+    value = _COMBINE[op](start.value, total.value)
+    if dtype.is_bool:
+        flags = [x.error for x in (start, total) if x.error is not None]
+        return Approx(value, np.asarray(np.any(np.broadcast_arrays(*flags), axis=0)) if flags else None)
+    if op in ("and", "or", "xor") and (start.error is not None or total.error is not None):
+        return Approx(value, _integer_error(op, np.asarray(larger(start.error, total.error)), ()))
     if start.error is None and (total.error is None or op != "mul"):
         return Approx(value, total.error)
     es = np.zeros(()) if start.error is None else start.error
     et = np.zeros(()) if total.error is None else total.error
     if op == "mul":
-        return Approx(value, np.abs(start.value) * et + np.abs(total.value) * es + es * et)
+        parts = (np.abs(start.value) * et, np.abs(total.value) * es, es * et)
+        return Approx(value, np.asarray(sum(np.where(np.isnan(x), 0.0, x) for x in parts)))
     return Approx(value, es + et if op == "add" else np.maximum(es, et))
 
 

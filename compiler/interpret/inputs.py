@@ -35,7 +35,8 @@ def poisoned(buffer: Buffer) -> Array:
     if buffer.dtype.is_float:
         out.fill(np.nan)
     else:
-        out.view(np.uint8).reshape(-1)[:] = POISON
+        # Flat first: an array without dimensions has no view of another width.
+        out.reshape(-1).view(np.uint8)[:] = POISON
     return out
 
 

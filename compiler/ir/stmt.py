@@ -12,10 +12,14 @@ from .span import Span
 
 
 class LoopKind(StrEnum):
+    """How the iterations of a loop run. THREAD: each on a thread of the axis that the loop's annotation
+    `axis` names; a processor without such threads runs them one after the other."""
+
     SERIAL = "serial"
     PARALLEL = "parallel"
     VECTORIZED = "vectorized"
     UNROLLED = "unrolled"
+    THREAD = "thread"
 
 
 class IterKind(StrEnum):

@@ -65,9 +65,10 @@ class Compact:
                 return s
             value = map_loads(s.value, move)
             box = boxes.get(s.buffer)
+            # Only this pass may say so: a program may come with any annotation.
+            annotations = tuple(a for a in s.annotations if a[0] != FREE)
             if box is None:
-                return replace(s, value=value)
-            annotations = s.annotations
+                return replace(s, value=value, annotations=annotations)
             exist, _ = split_predicates(s)
             if exist and _is_free(s, exist, box):
                 annotations = (*annotations, (FREE, 1))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..ir import PrimFunc
 from ..target import Target
+from .align_storage import AlignStorage
 from .base import Pass
 from .check_concrete import CheckConcrete
 from .check_overlap import CheckOverlap
@@ -55,6 +56,7 @@ def lowering(target: Target) -> Pipeline:
             CheckSteps(),
             CheckOverlap(),
             Compact(),
+            AlignStorage(),
             CheckRegisters(),
         )
     )

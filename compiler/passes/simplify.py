@@ -8,10 +8,14 @@ from dataclasses import dataclass, replace
 from ..arith import Atom, Poly, Var, lower, poly, proven_negative, substitute
 from ..ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, map_expr
 
+#: One thread runs the code: what may run on several is run in order.
+_RUNS_AS = {LoopKind.PARALLEL: LoopKind.SERIAL, LoopKind.THREAD: LoopKind.SERIAL}
+
 
 @dataclass(frozen=True, slots=True)
 class Simplify:
-    """Loops of one iteration, predicates that always hold and blocks that never run vanish.
+    """Loops of one iteration, predicates that always hold and blocks that never run vanish. Loops on threads
+    become serial ones.
 
     So do buffers that nobody uses. The iteration variables of a block become the loop variables around it,
     so that indices and values are over these: a variable is of kind reduce when a reduction iteration
@@ -41,8 +45,7 @@ def _body(body: Iterable[Stmt], path: tuple[Var, ...], units: dict[Atom, Poly]) 
         if s.var.extent.const == 1:
             out += _body(s.body, path, {**units, s.var: poly(0)})
         elif inner := _body(s.body, (*path, s.var), units):
-            kind = LoopKind.SERIAL if s.kind is LoopKind.PARALLEL else s.kind
-            out.append(For(s.var, inner, kind, s.annotations))
+            out.append(For(s.var, inner, _RUNS_AS.get(s.kind, s.kind), s.annotations))
     return tuple(out)
 
 

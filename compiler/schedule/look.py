@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..ir import user_span
+from collections.abc import Callable
+
+from ..ir import Block, PrimFunc, user_span
 from .errors import ScheduleError
-from .find import find_block
+from .find import consumers, find_block, loops_around, producers
 from .handles import BlockRV, LoopRV
 from .recorder import Recorder
 
@@ -26,7 +28,27 @@ class Look(Recorder):
         return self._block("get_block", {"block": position}, names[position])
 
     def get_loops(self, block: BlockRV) -> list[LoopRV]:
-        """The loops around a block, outermost first."""
+        """The loops around a block or a unit, outermost first."""
         self._own("get_loops", block, BlockRV)
-        path, _ = self._do("get_loops", lambda: find_block(self.func, block.name, "get_loops"))
+        path = self._do("get_loops", lambda: loops_around(self.func, block.name, "get_loops"))
         return self._loops("get_loops", {"block": block.id}, [f.var for f in path])
+
+    def get_blocks(self) -> list[BlockRV]:
+        """Every block, in program order."""
+        return self._blocks("get_blocks", {}, [b.name for _, b in self.func.blocks()])
+
+    def get_producers(self, block: BlockRV) -> list[BlockRV]:
+        """The blocks before this one that write a buffer which it reads, in program order; of a reduction's
+        steps also what began them."""
+        return self._neighbours("get_producers", block, producers)
+
+    def get_consumers(self, block: BlockRV) -> list[BlockRV]:
+        """The blocks behind this one that read the buffer which it writes, in program order."""
+        return self._neighbours("get_consumers", block, consumers)
+
+    def _neighbours(
+        self, name: str, block: BlockRV, of: Callable[[PrimFunc, Block], list[Block]]
+    ) -> list[BlockRV]:
+        self._own(name, block, BlockRV)
+        _, b = self._do(name, lambda: find_block(self.func, block.name, name))
+        return self._blocks(name, {"block": block.id}, [x.name for x in of(self.func, b)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .index_expr import lambda_text
 from .steps import STEPS
 from .trace import Instruction, Trace
 
@@ -30,15 +31,11 @@ def _references(i: Instruction) -> list[str]:
 
 def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str], schedule: str) -> str:
     call = f"{schedule}.{i.name}({', '.join(_arguments(i, names))})"
+    live = [o in used for o in i.outputs]
+    if not any(live) and i.name.startswith("get_"):
+        return ""
     if not i.outputs:
         return call
-    live = [o in used for o in i.outputs]
-    if (
-        not any(live)
-        and STEPS[i.name].out in ("block", "loop", "loops")
-        and i.name in ("get_block", "get_loops")
-    ):
-        return ""
     hints = i.hints or i.outputs
     outputs = [
         _name(o, h, names, taken) if alive else "_"
@@ -46,7 +43,12 @@ def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str]
     ]
     if not any(live):
         return call
-    target = ", ".join(outputs) + ("," if len(outputs) == 1 and STEPS[i.name].out == "loops" else "")
+    if STEPS[i.name].out == "knobs":
+        # The first factor is None: what the others leave.
+        outputs.insert(0, "_")
+    target = ", ".join(outputs) + (
+        "," if len(outputs) == 1 and STEPS[i.name].out in ("blocks", "loops") else ""
+    )
     return f"{target} = {call}"
 
 
@@ -74,6 +76,10 @@ def _arguments(i: Instruction, names: dict[str, str]) -> list[str]:
         elif kind == "loops":
             out += [names.get(x, x) for x in v]
             continue
+        elif kind == "map":
+            text = lambda_text(v)
+        elif kind == "number" and isinstance(v, str):
+            text = f"float({v!r})"
         elif kind == "factors":
             text = "[" + ", ".join(names.get(x, x) if isinstance(x, str) else repr(x) for x in v) + "]"
         else:

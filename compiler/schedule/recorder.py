@@ -7,6 +7,7 @@ from typing import Any, Self, TypeVar
 
 from ..arith import Knob, NotProvable, Poly, Var
 from ..ir import PrimFunc, user_span
+from .choose import Chooser, First
 from .errors import ScheduleError
 from .handles import BlockRV, LoopRV
 from .trace import Instruction, Trace
@@ -18,7 +19,7 @@ class Recorder:
     """Holds the current program, hands out handles, and records the trace. The families of steps build on
     it."""
 
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, func: PrimFunc, chooser: Chooser | None = None) -> None:
         if not isinstance(func, PrimFunc):
             raise TypeError(f"Schedule takes a PrimFunc, got {type(func).__name__}")
         #: The program that was given, unscheduled.
@@ -30,6 +31,7 @@ class Recorder:
         self._instructions: list[Instruction] = []
         self._counts = {"b": 0, "l": 0}
         self._knobs: dict[str, Knob] = {}
+        self._chooser: Chooser = chooser or First()
         #: id -> the loop variable or block name that this schedule gave out under it.
         self._given: dict[str, Var | str] = {}
 
@@ -49,7 +51,7 @@ class Recorder:
     def copy(self) -> Self:
         """A schedule with the same program and trace, which goes its own way from here. Handles are good for
         both."""
-        other = type(self)(self.original)
+        other = type(self)(self.original, self._chooser)
         other.adopt(self)
         return other
 
@@ -107,6 +109,12 @@ class Recorder:
         self._given[handle.id] = name
         self._record(step, args, [handle.id], [name])
         return handle
+
+    def _blocks(self, step: str, args: dict[str, Any], names: Sequence[str]) -> list[BlockRV]:
+        handles = [BlockRV(self._id("b"), n) for n in names]
+        self._given |= {h.id: h.name for h in handles}
+        self._record(step, args, [h.id for h in handles], names)
+        return handles
 
     def _loops(self, step: str, args: dict[str, Any], variables: Sequence[Var]) -> list[LoopRV]:
         handles = [LoopRV(self._id("l"), v) for v in variables]

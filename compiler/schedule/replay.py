@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir import PrimFunc
 from .errors import TraceError
+from .index_expr import function_of
 from .schedule import BlockRV, LoopRV, Schedule
 from .steps import STEPS
 from .trace import Instruction, Trace
@@ -20,10 +21,12 @@ def replay(trace: Trace, func: PrimFunc) -> Schedule:
         at = f"/steps/{n}"
         args = {k: _value(i, k, names, at) for k in i.args}
         method = getattr(sch, i.name)
-        if i.name in ("fuse", "reorder"):
+        if "loops" in args:
             out = method(*args["loops"])
         elif i.name == "sample_categorical":
             out = method(args["candidates"], name=i.outputs[0])
+        elif i.name == "sample_perfect_tile":
+            out = method(**args, names=i.outputs)[1:]
         else:
             out = method(**args)
         _bind(names, i, out, at)
@@ -37,6 +40,8 @@ def _value(i: Instruction, key: str, names: dict[str, Any], at: str) -> Any:
         return _named(v, kind, names, f"{at}/{key}")
     if kind == "loops":
         return [_named(x, "loop", names, f"{at}/{key}") for x in v]
+    if kind == "map":
+        return function_of(v)
     if kind == "factors":
         return [_named(x, "knob", names, f"{at}/{key}") if isinstance(x, str) else x for x in v]
     return v

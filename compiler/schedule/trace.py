@@ -11,6 +11,7 @@ import rfc8785
 from ..ir import PrimFunc
 from ..ir.expr import SCOPES
 from .errors import TraceError
+from .index_json import read_map
 from .steps import STEPS, ArgKind
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Instruction:
 
 
 def _plain(v: Json) -> Json:
-    return list(v) if isinstance(v, tuple) else v
+    return [_plain(x) for x in v] if isinstance(v, tuple) else v
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,9 @@ class Trace:
     @property
     def knobs(self) -> tuple[str, ...]:
         """The names of the open knobs."""
-        return tuple(i.outputs[0] for i in self.instructions if i.name == "sample_categorical")
+        return tuple(
+            k for i in self.instructions if STEPS[i.name].out in ("knob", "knobs") for k in i.outputs
+        )
 
     def resolve(self, config: Mapping[str, int]) -> Trace:
         """The trace with every knob replaced by its integer. Raises TraceError for a knob without a value, or
@@ -97,11 +100,13 @@ class Trace:
                     raise TraceError(
                         f"knob {knob!r} takes one of {list(i.args['candidates'])}, got {config.get(knob)!r}"
                     )
-            elif "factors" in i.args:
-                factors = tuple(config[f] if isinstance(f, str) else f for f in i.args["factors"])
-                out.append(replace(i, args={**i.args, "factors": factors}))
+            elif i.name == "sample_perfect_tile":
+                for knob in i.outputs:
+                    value = config.get(knob)
+                    if type(value) is not int or value < 1:
+                        raise TraceError(f"knob {knob!r} takes an integer of at least 1, got {value!r}")
             else:
-                out.append(i)
+                out.append(replace(i, args={k: _resolved(i.name, k, v, config) for k, v in i.args.items()}))
         return Trace(tuple(out))
 
     def apply(self, func: PrimFunc) -> Schedule:
@@ -116,6 +121,12 @@ class Trace:
         from .python import script
 
         return script(self)
+
+
+def _resolved(step: str, key: str, v: Json, config: Mapping[str, int]) -> Json:
+    if STEPS[step].args[key] != "factors":
+        return v
+    return tuple(config[x] if isinstance(x, str) else x for x in v)
 
 
 def _instruction(data: Json, at: str) -> Instruction:
@@ -137,7 +148,12 @@ def _instruction(data: Json, at: str) -> Instruction:
         else:
             raise TraceError(f"{name} lacks the argument {key!r}", at)
     outputs = _names(data.get("out", []), f"{at}/out")
-    counts = {"none": (0, 0), "loops": (0, 100)}.get(step.out, (1, 1))
+    counts = {
+        "none": (0, 0),
+        "loops": (0, 100),
+        "knobs": (0, 100),
+        "blocks": (0, MAX_STEPS),
+    }.get(step.out, (1, 1))
     if not counts[0] <= len(outputs) <= counts[1]:
         raise TraceError(f"{name} gives {step.out}, but names {len(outputs)} outputs", f"{at}/out")
     hints = data.get("hints", [])
@@ -175,10 +191,16 @@ def _argument(v: Json, kind: ArgKind, at: str) -> Json:
         if type(v) not in (str, int):
             raise TraceError(f"expected a string or an integer, got {v!r}", at)
         return v
-    if kind == "order" and v is None:
+    if kind in ("order", "number") and v is None:
         return None
+    if kind == "number":
+        if type(v) not in (bool, int, float) and v not in ("inf", "-inf", "nan"):
+            raise TraceError(f"expected a number, got {v!r}", at)
+        return v
     if not isinstance(v, Sequence) or isinstance(v, str) or len(v) > 100_000:
         raise TraceError(f"expected an array, got {v!r}", at)
+    if kind == "map":
+        return read_map(v, at)
     if kind == "factors":
         return tuple(
             x if x is None or isinstance(x, str) else _integer(x, f"{at}/{n}") for n, x in enumerate(v)

@@ -5,16 +5,21 @@ from .features import FEATURE_NAMES, FEATURE_SCHEMA
 from .population import Population, SketchColumns
 from .sketch import Constraint, SearchSpace, Sketch
 from .space import space_of
+from .user import KnobConstraint, SpaceError, SpaceFunction, user_space
 
 __all__ = [
     "FEATURE_NAMES",
     "FEATURE_SCHEMA",
     "Constraint",
+    "KnobConstraint",
     "Population",
     "SearchSpace",
     "Sketch",
     "SketchColumns",
+    "SpaceError",
+    "SpaceFunction",
     "default_configs",
     "default_schedule",
     "space_of",
+    "user_space",
 ]

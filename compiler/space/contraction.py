@@ -104,11 +104,13 @@ def fit(domain: tuple[int, ...], extent: Poly) -> tuple[int, ...]:
     return tuple(x for x in domain if x <= (extent.const or 1)) or (1,)
 
 
-def lane_widths(target: Target, block: Block) -> tuple[int, ...]:
-    """One and half a machine register of the widest element that the block touches."""
+def lane_widths(target: Target, block: Block, extent: Poly) -> tuple[int, ...]:
+    """One and half a machine register of the widest element that the block touches; the whole loop where that
+    is shorter."""
     bits = max(b.dtype.bits for b in (block.buffer, *buffers_read(block)))
     full = target.lanes(bits)
-    return tuple(sorted({max(2, full // 2), max(2, full)}))
+    most = extent.const or full
+    return tuple(sorted({min(most, max(2, full // 2)), min(most, max(2, full))}))
 
 
 class ContractionRule:
@@ -132,7 +134,8 @@ class ContractionRule:
         sch = self.sch
         loops = sch.get_loops(self.block)
         if self.choice.lane is not None:
-            self.lanes = self.knob("vl", lane_widths(self.target, self.main))
+            extent = self.main.iters[self.choice.lane].extent
+            self.lanes = self.knob("vl", lane_widths(self.target, self.main, extent))
         last = self.result_in_registers()
         self.place_producers()
         packs = [
@@ -167,8 +170,15 @@ class ContractionRule:
             if self.choice.inline:
                 self.sch.compute_inline(block)
             elif self.lanes is not None:
-                _, lane = self.sch.split(self.sch.get_loops(block)[-1], [None, self.lanes])
+                lane = self.sch.get_loops(block)[-1]
+                if not self.fits_one_vector(lane):
+                    _, lane = self.sch.split(lane, [None, self.lanes])
                 self.sch.vectorize(lane)
+
+    def fits_one_vector(self, loop: LoopRV) -> bool:
+        """Whether the widest vector holds the whole loop, which then is not split: no factor is larger."""
+        assert self.lanes is not None
+        return (loop.var.extent.const or MAX_BODY) <= self.lanes.domain[-1]
 
     def slot(self, buffer: Buffer) -> int:
         return buffers_read(self.sch.func.block(self.group.main)[1]).index(buffer)

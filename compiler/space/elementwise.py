@@ -55,7 +55,7 @@ def apply_elementwise(sch: Schedule, group: Group, target: Target, tag: str) -> 
     extent = last.var.extent.const or 1
     if extent < 2:
         return []
-    lanes = sch.sample_categorical(lane_widths(target, b), name=f"{tag}vl")
+    lanes = sch.sample_categorical(lane_widths(target, b, last.var.extent), name=f"{tag}vl")
     unroll = sch.sample_categorical(tuple(u for u in UNROLL if u == 1 or u < extent), name=f"{tag}u")
     _, u, v = sch.split(last, [None, unroll, lanes])
     sch.unroll(u)

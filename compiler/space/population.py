@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 #: int64, shape (configs, knobs); the columns are in the order of the sketch's knobs.
 Population = NDArray[np.int64]
 
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """A condition on configs that is no polynomial: `allowed` answers, for a population, which satisfy it."""
+
+    label: str
+    allowed: Callable[[Population], NDArray[np.bool_]]
+
+
 _CHUNK = 2048
 _ROUNDS = 200
 
@@ -27,9 +37,16 @@ class SketchColumns:
     """Compiled once for each sketch; works on populations of shape (n, knobs)."""
 
     def __init__(
-        self, func: PrimFunc, main: str, index: int, knobs: Sequence[Knob], constraints: Sequence[Constraint]
+        self,
+        func: PrimFunc,
+        main: str,
+        index: int,
+        knobs: Sequence[Knob],
+        constraints: Sequence[Constraint],
+        rules: Sequence[ColumnRule] = (),
     ) -> None:
         self.knobs = tuple(knobs)
+        self._rules = tuple(rules)
         self.domains = [np.array(k.domain, np.int64) for k in knobs]
         self._labels = [c.label for c in constraints]
         compiler = ColumnCompiler(knobs)
@@ -54,12 +71,16 @@ class SketchColumns:
     def valid(self, population: Population) -> NDArray[np.bool_]:
         """Which configs satisfy every constraint; shape (n,)."""
         valid: NDArray[np.bool_] = np.logical_and.reduce(~self._broken(population), axis=0)
+        for rule in self._rules:
+            valid &= rule.allowed(population)
         return valid
 
     def violations(self, population: Population) -> dict[str, int]:
         """For each constraint, by its label, how many configs break it."""
         counts = self._broken(population).sum(1)
-        return {label: int(n) for label, n in zip(self._labels, counts, strict=True) if n}
+        found = {label: int(n) for label, n in zip(self._labels, counts, strict=True)}
+        found |= {r.label: int(np.count_nonzero(~r.allowed(population))) for r in self._rules}
+        return {label: n for label, n in found.items() if n}
 
     def sample(self, n: int, rng: np.random.Generator) -> Population:
         """n configs drawn independently, legal or not."""

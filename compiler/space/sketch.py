@@ -11,7 +11,7 @@ import numpy as np
 from ..arith import Knob, Poly
 from ..ir import PrimFunc
 from ..schedule import Trace
-from .population import SketchColumns
+from .population import ColumnRule, SketchColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,12 @@ class Sketch:
     main: str
     index: int
     mains: tuple[str, ...] = ()
+    rules: tuple[ColumnRule, ...] = ()
 
     @cached_property
     def columns(self) -> SketchColumns:
         """Constraints and features as NumPy columns over a population; compiled on first use."""
-        return SketchColumns(self.func, self.main, self.index, self.knobs, self.constraints)
+        return SketchColumns(self.func, self.main, self.index, self.knobs, self.constraints, self.rules)
 
     def config(self, row: Sequence[int] | np.ndarray) -> dict[str, int]:
         """One row of a population as knob name -> value."""

@@ -79,7 +79,7 @@ def _sketch(
             constraints += _apply_first(sch, g, target, tag)
     knobs = tuple(sch.knobs.values())
     # What splits could neither prove nor refute is a constraint like any other.
-    constraints += [Constraint("factors cover the loop", p, 0) for p in sch.constraints]
+    constraints += [Constraint("factors fit the loop", p, 0) for p in sch.constraints]
     return Sketch(
         name, sch.func, sch.trace, knobs, tuple(constraints), heavy.main, index, tuple(g.main for g in groups)
     )

@@ -3,12 +3,13 @@
 from .compute import compute
 from .create import create_prim_func
 from .errors import TensorError, TypeMismatch
+from .extremum import argmax, argmin
 from .functions import (
     abs,
-    all,
-    any,
     cast,
     ceil,
+    clamp,
+    clip,
     const,
     cos,
     erf,
@@ -34,11 +35,14 @@ from .functions import (
     var,
 )
 from .index import Index
-from .reduce import max, min, prod, reduce_axis, sum
+from .quantifiers import all, any
+from .reduce import max, min, prod, reduce_and, reduce_axis, reduce_or, reduce_xor, sum
+from .reducer import CommReducer, comm_reducer
 from .tensor import Tensor, placeholder
 from .value import Value
 
 __all__ = [
+    "CommReducer",
     "Index",
     "Tensor",
     "TensorError",
@@ -47,8 +51,13 @@ __all__ = [
     "abs",
     "all",
     "any",
+    "argmax",
+    "argmin",
     "cast",
     "ceil",
+    "clamp",
+    "clip",
+    "comm_reducer",
     "compute",
     "const",
     "cos",
@@ -69,7 +78,10 @@ __all__ = [
     "placeholder",
     "pow",
     "prod",
+    "reduce_and",
     "reduce_axis",
+    "reduce_or",
+    "reduce_xor",
     "round",
     "rsqrt",
     "sigmoid",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.dtype import DType
 from ..ir.dtype import TypeMismatch as TypeMismatch
-from ..ir.span import Span, user_span
+from ..ir.span import Span, user_lines, user_span
 
 
 class TensorError(ValueError):
@@ -25,6 +25,18 @@ def tensor_error(message: str, span: Span | None = None) -> TensorError:
 def mismatch(message: str, span: Span | None = None) -> TypeMismatch:
     """A TypeMismatch that knows where it happened."""
     return TypeMismatch(located(message, span))
+
+
+def second_operand(span: Span | None) -> Span | None:
+    """The line of the second operand of the operation that the user's program is at, whose own line is `span`
+    (None for a literal, which has none). None where it stands elsewhere."""
+    lines = user_lines()
+    if lines is None:
+        return None
+    first, last = lines
+    if span is None:
+        return last
+    return span if span.file == first.file and first.line <= span.line <= last.line else None
 
 
 def parse_dtype(dtype: str | DType) -> DType:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from ..arith import Size, poly
 from ..ir.dtype import BOOL, DType
 from ..ir.expr import Binary, Cast, Const, InBounds, IndexValue, Select
-from .errors import mismatch, parse_dtype
+from ..ir.rules import identity
+from .errors import mismatch, parse_dtype, tensor_error
 from .guards import unproved
 from .index import Index, index_arithmetic, is_index
 from .literal import is_literal, literal
-from .logic import conjunction, disjunction, opposite
+from .logic import opposite
 from .symbolic import Symbolic
 from .tensor import check_name
 from .value import Value, arithmetic, found, same_dtype, unary
@@ -22,22 +23,12 @@ def const(value: int | float | bool, dtype: str | DType = "float32") -> Value:
 
 def max_value(dtype: str | DType) -> Value:
     """The largest value of `dtype`; infinity for floats."""
-    return Value(highest(parse_dtype(dtype)))
+    return Value(identity("min", parse_dtype(dtype)))
 
 
 def min_value(dtype: str | DType) -> Value:
     """The smallest value of `dtype`; minus infinity for floats."""
-    return Value(lowest(parse_dtype(dtype)))
-
-
-def highest(dtype: DType) -> Const:
-    """What a minimum starts from."""
-    return Const(float("inf") if dtype.is_float else bool(1) if dtype.is_bool else dtype.limits[1], dtype)
-
-
-def lowest(dtype: DType) -> Const:
-    """What a maximum starts from."""
-    return Const(float("-inf") if dtype.is_float else bool(0) if dtype.is_bool else dtype.limits[0], dtype)
+    return Value(identity("max", parse_dtype(dtype)))
 
 
 def cast(x: object, dtype: str | DType) -> Value:
@@ -62,6 +53,18 @@ def maximum(a: object, b: object) -> Value | Index:
 def minimum(a: object, b: object) -> Value | Index:
     """The smaller of two operands, which may be indices; NaN where one of them is NaN."""
     return _two("min", a, b)
+
+
+def clamp(x: object, low: object, high: object) -> Value | Index:
+    """`x` brought into [low, high]: te.minimum(te.maximum(x, low), high). NaN stays NaN. `x` may be an index.
+    Raises TensorError for literal bounds in the wrong order."""
+    if is_literal(low) and is_literal(high) and low > high:  # type: ignore[operator]
+        raise tensor_error(f"te.clamp: the lower bound {low!r} is above the upper bound {high!r}")
+    return minimum(maximum(x, low), high)
+
+
+#: NumPy's name of clamp.
+clip = clamp
 
 
 def floordiv(a: object, b: object) -> Value | Index:
@@ -162,28 +165,8 @@ def abs(x: object) -> Value:
     return unary("abs", x)
 
 
-def all(*conditions: object) -> Value:
-    """Whether every condition holds. Those on indices guard the reads of te.if_then_else."""
-    return _fold("all", conditions)
-
-
-def any(*conditions: object) -> Value:
-    """Whether some condition holds."""
-    return _fold("any", conditions)
-
-
-def _fold(name: str, conditions: tuple[object, ...]) -> Value:
-    if not conditions:
-        raise mismatch(f"te.{name} takes at least one condition")
-    join = conjunction if name == "all" else disjunction
-    out = _condition(conditions[0], f"te.{name}")
-    for c in conditions[1:]:
-        right = _condition(c, f"te.{name}")
-        out = Value(join(out.expr, right.expr), (out, right))
-    return out
-
-
-def _condition(x: object, what: str) -> Value:
+def condition(x: object, what: str) -> Value:
+    """`x`, which must be a bool. Raises TypeMismatch that starts with `what`."""
     if not isinstance(x, Value):
         raise mismatch(f"{what}: a condition must be a comparison, got {found(x)}")
     if x.dtype != BOOL:
@@ -194,7 +177,7 @@ def _condition(x: object, what: str) -> Value:
 def if_then_else(cond: object, a: object, b: object) -> Value:
     """`a` where the condition holds, else `b`. Conditions on indices guard: what is read in the branch not
     taken may lie out of bounds."""
-    test = _condition(cond, "te.if_then_else")
+    test = condition(cond, "te.if_then_else")
     for branch in (a, b):
         if isinstance(branch, Symbolic) and not isinstance(branch, Value):
             raise mismatch(f"te.if_then_else: a branch is {found(branch)}")

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from ..ir.dtype import DType
+from ..ir.dtype import DType, TypeMismatch
 from ..ir.expr import Const
+from ..ir.span import Span
 from .errors import mismatch
 
 
@@ -16,30 +17,37 @@ def is_literal(x: object) -> bool:
     return isinstance(x, bool | int | float | np.generic)
 
 
-def literal(x: object, dtype: DType) -> Const:
-    """`x` as a constant of `dtype`, rounded as the dtype rounds. TypeMismatch when the dtype cannot represent
-    it: an integer out of its range, a fraction or a boolean in another kind, a float that would become
-    infinite or zero."""
+def literal(x: object, dtype: DType, at: Span | None = None) -> Const:
+    """`x`, written in the line `at`, as a constant of `dtype`, rounded as the dtype rounds. TypeMismatch when
+    the dtype cannot represent it: an integer out of its range, a fraction or a boolean in another kind, a
+    float that would become infinite or zero."""
+    try:
+        return _literal(x, dtype)
+    except TypeMismatch as e:
+        raise mismatch(str(e), at) from None
+
+
+def _literal(x: object, dtype: DType) -> Const:
     value = x.item() if isinstance(x, np.generic) else x
     if isinstance(value, bool) or dtype.is_bool:
         if not (isinstance(value, bool) and dtype.is_bool):
-            raise mismatch(
+            raise TypeMismatch(
                 f"the literal {value!r} cannot be a {dtype}; a bool takes True or False, and only a bool does"
             )
         return Const(value, dtype)
     if isinstance(value, int):
         return Const(_float(value, dtype) if dtype.is_float else _integer(value, dtype), dtype)
     if not isinstance(value, float):
-        raise mismatch(f"expected a number, got {type(x).__name__}")
+        raise TypeMismatch(f"expected a number, got {type(x).__name__}")
     if not dtype.is_float:
-        raise mismatch(f"the literal {value!r} is a float and cannot be an {dtype}")
+        raise TypeMismatch(f"the literal {value!r} is a float and cannot be an {dtype}")
     return Const(_rounded(value, dtype), dtype)
 
 
 def _integer(value: int, dtype: DType) -> int:
     low, high = dtype.limits
     if not low <= value <= high:
-        raise mismatch(f"the literal {value} does not fit into {dtype}, which holds {low} to {high}")
+        raise TypeMismatch(f"the literal {value} does not fit into {dtype}, which holds {low} to {high}")
     return value
 
 
@@ -49,7 +57,7 @@ def _float(value: int, dtype: DType) -> float:
     except OverflowError:
         rounded = math.inf
     if rounded != value:
-        raise mismatch(f"the literal {value} cannot be represented in {dtype}")
+        raise TypeMismatch(f"the literal {value} cannot be represented in {dtype}")
     return rounded
 
 
@@ -57,7 +65,7 @@ def _rounded(value: float, dtype: DType) -> float:
     with np.errstate(all="ignore"):
         rounded = float(dtype.numpy.type(value))
     if math.isinf(rounded) and not math.isinf(value):
-        raise mismatch(f"the literal {value!r} is beyond the range of {dtype}")
+        raise TypeMismatch(f"the literal {value!r} is beyond the range of {dtype}")
     if rounded == 0 and value != 0:
-        raise mismatch(f"the literal {value!r} is too small for {dtype}, which would round it to 0")
+        raise TypeMismatch(f"the literal {value!r} is too small for {dtype}, which would round it to 0")
     return rounded

@@ -10,8 +10,8 @@ from .errors import mismatch
 if TYPE_CHECKING:
     from .value import Value
 
-#: Every binary operation, with the sign a user writes for it.
-SIGNS = {
+#: Binary operations that are written between their operands.
+INFIX = {
     "add": "+",
     "sub": "-",
     "mul": "*",
@@ -31,6 +31,8 @@ SIGNS = {
     "gt": ">",
     "ge": ">=",
 }
+#: Every binary operation whose name differs from what a user writes for it.
+SIGNS = {**INFIX, "min": "te.minimum", "max": "te.maximum"}
 
 
 class Symbolic:

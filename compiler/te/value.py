@@ -15,10 +15,10 @@ from ..ir.expr import COMPARE_OPS, Binary, Buffer, Compare, Const, Expr, Load, U
 from ..ir.rules import refused
 from ..ir.span import Span, user_span
 from ..ir.visit import indices_of
-from .errors import mismatch
+from .errors import mismatch, second_operand
 from .literal import is_literal, literal
 from .logic import conjunction, disjunction, negation
-from .symbolic import SIGNS, Symbolic
+from .symbolic import INFIX, SIGNS, Symbolic
 
 if TYPE_CHECKING:
     from .tensor import Tensor
@@ -79,11 +79,19 @@ class Read(Value):
 
 class Reduction(Value):
     """A reduction of `term` over `axes`. The IR expression is a stand-in until te.compute gives the reduction
-    a block."""
+    a block. Without a reducer and axes: `term` itself, which te.compute makes a tensor of its own, so that
+    all who use it see the same number."""
 
     __slots__ = ("axes", "init", "op", "term", "word")
 
-    def __init__(self, word: str, op: str, term: Value, axes: tuple[Var, ...], init: Const) -> None:
+    def __init__(
+        self,
+        word: str,
+        op: str | None,
+        term: Value,
+        axes: tuple[Var, ...] = (),
+        init: Const | None = None,
+    ) -> None:
         super().__init__(Load(Buffer(word, (), term.dtype), ()))
         self.word = word
         self.op = op
@@ -112,6 +120,15 @@ def reductions(value: Value) -> list[Reduction]:
     return out
 
 
+def reduced(value: Value) -> dict[Var, str]:
+    """The axes that reductions in `value`, and inside of their terms, run over, each with the name of one."""
+    out: dict[Var, str] = {}
+    for r in reductions(value):
+        out.update(reduced(r.term))
+        out.update((v, r.word) for v in r.axes)
+    return out
+
+
 def reads(value: Value) -> list[Read]:
     """The tensor reads in `value`, in order; not those inside of reductions."""
     if isinstance(value, Read):
@@ -132,6 +149,8 @@ def found(x: object) -> str:
 
     if isinstance(x, Tensor):
         return f"the tensor {x.name!r}, which must be indexed"
+    if isinstance(x, Value):
+        return f"a value of dtype {x.dtype}"
     if isinstance(x, Symbolic):
         return f"the index {x!r}; te.cast makes it a value"
     if is_literal(x):
@@ -148,16 +167,17 @@ def same_dtype(op: str, a: object, b: object) -> tuple[Value, Value]:
         assert isinstance(b, Value)
         return _adopt(sign, a, b.dtype), b
     if not isinstance(b, Value):
-        return a, _adopt(sign, b, a.dtype)
+        return a, _adopt(sign, b, a.dtype, second_operand(None) if op in INFIX else None)
     if a.dtype != b.dtype:
-        raise mismatch(f"{sign}: the operands are {a.dtype} and {b.dtype}; te.cast one of them")
+        reason = f"{sign}: the operands are {a.dtype} and {b.dtype}; te.cast one of them"
+        raise mismatch(reason, second_operand(b.span))
     return a, b
 
 
-def _adopt(sign: str, x: object, dtype: DType) -> Value:
+def _adopt(sign: str, x: object, dtype: DType, at: Span | None = None) -> Value:
     if not is_literal(x):
-        raise mismatch(f"{sign}: the other operand is {found(x)}")
-    return Value(literal(x, dtype))
+        raise mismatch(f"{sign}: the other operand is {found(x)}", at)
+    return Value(literal(x, dtype, at))
 
 
 def check(op: str, dtype: DType) -> None:

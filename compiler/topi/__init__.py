@@ -1,29 +1,44 @@
 """The operator library, written in te."""
 
 from .activation import ACTIVATIONS, activate, epilogue
-from .conv import conv2d, depthwise_conv2d, pad2d
+from .broadcast import BROADCASTS, broadcast
+from .conv import conv1d, conv2d, conv2d_transpose, conv3d, depthwise_conv2d, pad2d
 from .elementwise import add, transpose, unary
 from .matmul import dense, matmul
 from .operators import OPERATORS, Operator, create, schemas
 from .parameters import OperatorError, Parameter
+from .pool import pool1d, pool2d, pool3d
+from .reduce import CUMULATIVE, REDUCTIONS, cumulative, reduce
 from .rows import layer_norm, softmax
 
 __all__ = [
     "ACTIVATIONS",
+    "BROADCASTS",
+    "CUMULATIVE",
     "OPERATORS",
+    "REDUCTIONS",
     "Operator",
     "OperatorError",
     "Parameter",
     "activate",
     "add",
+    "broadcast",
+    "conv1d",
     "conv2d",
+    "conv2d_transpose",
+    "conv3d",
     "create",
+    "cumulative",
     "dense",
     "depthwise_conv2d",
     "epilogue",
     "layer_norm",
     "matmul",
     "pad2d",
+    "pool1d",
+    "pool2d",
+    "pool3d",
+    "reduce",
     "schemas",
     "softmax",
     "transpose",

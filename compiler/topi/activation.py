@@ -9,7 +9,9 @@ from typing import Literal
 
 from .. import te
 from ..ir.dtype import DType
+from ..te.errors import parse_dtype
 from ..te.value import Value
+from .checks import check_choice, check_floats, check_tensor, failure
 
 Activation = Literal["none", "relu", "relu6", "gelu", "sigmoid", "tanh", "silu"]
 
@@ -62,7 +64,15 @@ def epilogue(
 ) -> te.Tensor:
     """activation(x + bias) as one stage: the bias runs along dimension `axis`, arithmetic is in the dtype of
     `x`, the result is cast to `dtype`. `x` itself where there is nothing to do."""
-    out = x.dtype if dtype is None else DType.parse(dtype)
+    check_tensor("epilogue", "x", x)
+    out = x.dtype if dtype is None else parse_dtype(dtype)
+    check_choice("epilogue", "activation", activation, ACTIVATIONS)
+    if activation not in INTEGER_ACTIVATIONS:
+        check_floats("epilogue", "x", x)
+    if bias is not None:
+        check_tensor("epilogue", "bias", bias, 1)
+        if type(axis) is not int or not -x.ndim <= axis < x.ndim or x.shape[axis] != bias.shape[0]:
+            raise failure("epilogue", f"'bias' {bias!r} does not run along the dimension {axis!r} of {x!r}")
     if bias is None and activation == "none" and out == x.dtype:
         return x
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import te
 from ..ir.dtype import DType
-from .conv import conv2d, depthwise_conv2d
+from .broadcast import broadcast
+from .conv import conv1d, conv2d, conv2d_transpose, conv3d, depthwise_conv2d
 from .elementwise import add, transpose, unary
 from .matmul import accumulation, dense, matmul
 from .parameters import OperatorError
+from .pool import pool1d, pool2d, pool3d
+from .reduce import cumulative, reduce
 from .rows import layer_norm, softmax
 
 Arguments = dict[str, Any]
@@ -39,20 +43,33 @@ def make_dense(p: Arguments) -> list[te.Tensor]:
     return [x, w, *_given(bias), y]
 
 
+def make_conv1d(p: Arguments) -> list[te.Tensor]:
+    return _conv(p, conv1d, "w")
+
+
 def make_conv2d(p: Arguments) -> list[te.Tensor]:
-    n, ci, h, w, co, kh, kw, groups = (p[x] for x in ("n", "ci", "h", "w", "co", "kh", "kw", "groups"))
+    return _conv(p, conv2d, "hw")
+
+
+def make_conv3d(p: Arguments) -> list[te.Tensor]:
+    return _conv(p, conv3d, "dhw")
+
+
+def _conv(p: Arguments, operator: Callable[..., te.Tensor], dims: str) -> list[te.Tensor]:
+    n, ci, co, groups = (p[x] for x in ("n", "ci", "co", "groups"))
     for name in ("ci", "co"):
         if p[name] % groups:
             raise OperatorError(
                 f"{name!r} must be a multiple of 'groups' ({groups}), got {p[name]}", f"/{name}"
             )
-    nchw = p["layout"] == "NCHW"
-    x = te.placeholder((n, ci, h, w) if nchw else (n, h, w, ci), p["dtype"], name="X")
+    size, kernel = [p[d] for d in dims], [p[f"k{d}"] for d in dims]
+    first = p["layout"][1] == "C"
+    x = te.placeholder((n, ci, *size) if first else (n, *size, ci), p["dtype"], name="X")
     weight = te.placeholder(
-        (co, ci // groups, kh, kw) if nchw else (kh, kw, ci // groups, co), p["dtype"], name="W"
+        (co, ci // groups, *kernel) if first else (*kernel, ci // groups, co), p["dtype"], name="W"
     )
     bias = _bias(p, co)
-    y = conv2d(
+    y = operator(
         x,
         weight,
         bias,
@@ -61,6 +78,24 @@ def make_conv2d(p: Arguments) -> list[te.Tensor]:
         dilation=p["dilation"],
         groups=groups,
         layout=p["layout"],
+        activation=p["activation"],
+        out_dtype=p["out_dtype"],
+    )
+    return [x, weight, *_given(bias), y]
+
+
+def make_conv2d_transpose(p: Arguments) -> list[te.Tensor]:
+    n, ci, h, w, co, kh, kw = (p[x] for x in ("n", "ci", "h", "w", "co", "kh", "kw"))
+    x = te.placeholder((n, ci, h, w), p["dtype"], name="X")
+    weight = te.placeholder((ci, co, kh, kw), p["dtype"], name="W")
+    bias = _bias(p, co)
+    y = conv2d_transpose(
+        x,
+        weight,
+        bias,
+        stride=p["stride"],
+        pad=p["pad"],
+        output_pad=p["output_pad"],
         activation=p["activation"],
         out_dtype=p["out_dtype"],
     )
@@ -129,3 +164,38 @@ def make_transpose(p: Arguments) -> list[te.Tensor]:
         raise OperatorError(f"'axes' must hold 0 to {rank - 1}, each once, got {list(axes)}", "/axes")
     x = te.placeholder(p["shape"], p["dtype"], name="X")
     return [x, transpose(x, axes)]
+
+
+def make_pool1d(p: Arguments) -> list[te.Tensor]:
+    return _pool(p, pool1d, "w")
+
+
+def make_pool2d(p: Arguments) -> list[te.Tensor]:
+    return _pool(p, pool2d, "hw")
+
+
+def make_pool3d(p: Arguments) -> list[te.Tensor]:
+    return _pool(p, pool3d, "dhw")
+
+
+def _pool(p: Arguments, operator: Callable[..., te.Tensor], dims: str) -> list[te.Tensor]:
+    size, first = [p[d] for d in dims], p["layout"][1] == "C"
+    shape = (p["n"], p["c"], *size) if first else (p["n"], *size, p["c"])
+    x = te.placeholder(shape, p["dtype"], name="X")
+    options = {name: p[name] for name in ("stride", "pad", "dilation", "layout")}
+    return [x, operator(x, p["function"], p["window"], **options)]
+
+
+def make_broadcast(p: Arguments) -> list[te.Tensor]:
+    a, b = (te.placeholder(p[name], p["dtype"], name=name.upper()) for name in ("a", "b"))
+    return [a, b, broadcast(a, b, p["function"])]
+
+
+def make_reduce(p: Arguments) -> list[te.Tensor]:
+    x = te.placeholder(p["shape"], p["dtype"], name="X")
+    return [x, reduce(x, p["function"], p["axes"], keepdims=p["keepdims"], out_dtype=p["out_dtype"])]
+
+
+def make_cumulative(p: Arguments) -> list[te.Tensor]:
+    x = te.placeholder(p["shape"], p["dtype"], name="X")
+    return [x, cumulative(x, p["function"], p["axis"])]

@@ -6,8 +6,9 @@ from typing import Literal
 
 from .. import te
 from ..ir.dtype import DType
-from ..te.errors import tensor_error
-from .activation import epilogue
+from ..te.errors import parse_dtype
+from .activation import ACTIVATIONS, epilogue
+from .checks import check_choice, check_same_dtype, check_tensor, failure
 
 
 def accumulation(dtype: DType, out: str | DType | None) -> tuple[DType, DType]:
@@ -16,7 +17,7 @@ def accumulation(dtype: DType, out: str | DType | None) -> tuple[DType, DType]:
     otherwise."""
     wide = dtype.accumulator
     if out is not None:
-        return wide, DType.parse(out)
+        return wide, parse_dtype(out)
     return wide, wide if dtype.is_int else dtype
 
 
@@ -31,12 +32,15 @@ def matmul(
 ) -> te.Tensor:
     """C[…, m, n] = Σ_k A[…, m, k] · B[…, k, n]; leading dimensions are batches and must agree. `transpose_*`:
     that operand is stored with its last two dimensions swapped."""
-    if a.ndim != b.ndim or a.ndim < 2 or a.shape[:-2] != b.shape[:-2]:
-        raise tensor_error(f"topi.matmul: the batch dimensions of {a!r} and {b!r} differ")
+    check_tensor("matmul", "a", a, (2, 8))
+    check_tensor("matmul", "b", b, (2, 8))
+    check_same_dtype("matmul", a, b)
+    if a.shape[:-2] != b.shape[:-2]:
+        raise failure("matmul", f"the batch dimensions of {a!r} and {b!r} differ")
     rows, inner = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
     inner_b, columns = b.shape[-2:][::-1] if transpose_b else b.shape[-2:]
     if inner != inner_b:
-        raise tensor_error(f"topi.matmul: {a!r} has {inner} columns and {b!r} has {inner_b} rows")
+        raise failure("matmul", f"{a!r} has {inner} columns and {b!r} has {inner_b} rows")
     wide, out = accumulation(a.dtype, out_dtype)
     k = te.reduce_axis((0, inner), name="k")
     batches = [f"b{d}" if a.ndim > 3 else "b" for d in range(a.ndim - 2)]
@@ -63,6 +67,16 @@ def dense(
     name: str = "Y",
 ) -> te.Tensor:
     """Y[m, n] = activation(Σ_k X[m, k] · W[k, n] + B[n]); with weights="nk", W is stored as [n, k]."""
+    check_tensor("dense", "x", x, 2)
+    check_tensor("dense", "weight", weight, 2)
+    check_same_dtype("dense", x, weight)
+    check_choice("dense", "weights", weights, ("kn", "nk"))
+    check_choice("dense", "activation", activation, ACTIVATIONS)
+    inner, columns = weight.shape if weights == "kn" else weight.shape[::-1]
+    if inner != x.shape[1]:
+        raise failure("dense", f"{x!r} has {x.shape[1]} columns and {weight!r} takes {inner}")
+    if bias is not None and check_tensor("dense", "bias", bias, 1).shape != (columns,):
+        raise failure("dense", f"'bias' must have {columns} elements, one for each column, got {bias!r}")
     wide, out = accumulation(x.dtype, out_dtype)
     alone = bias is None and activation == "none" and out == wide
     product = matmul(x, weight, transpose_b=weights == "nk", out_dtype=wide, name=name if alone else "dense")

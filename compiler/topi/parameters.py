@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 Json = Any
-Kind = Literal["int", "bool", "float", "choice", "pair", "shape"]
+Kind = Literal["int", "bool", "float", "choice", "pair", "triple", "shape"]
 
 #: An extent or a batch; the bytes of a whole program are limited by the verifier.
 MAX_EXTENT = 1 << 24
@@ -53,9 +53,10 @@ class Parameter:
                 out = {"type": "number", "minimum": self.low, "maximum": self.high}
             case "choice":
                 out = {"type": "string", "enum": list(self.choices)}
-            case "pair":
-                both = {"type": "array", "items": number, "minItems": 2, "maxItems": 2}
-                out = {"anyOf": [number, both]}
+            case "pair" | "triple":
+                n = 2 if self.kind == "pair" else 3
+                each = {"type": "array", "items": number, "minItems": n, "maxItems": n}
+                out = {"anyOf": [number, each]}
             case "shape":
                 out = {"type": "array", "items": number, "minItems": 1, "maxItems": MAX_RANK}
         out["description"] = self.doc
@@ -81,13 +82,14 @@ class Parameter:
                         f"{self.name!r} must be one of {', '.join(self.choices)}, got {got}", at
                     )
                 return value
-            case "pair":
+            case "pair" | "triple":
+                count, word = (2, "two") if self.kind == "pair" else (3, "three")
                 if not isinstance(value, list):
-                    n = self._int(value, at, " or an array of two")
-                    return n, n
-                if len(value) != 2:
+                    return (self._int(value, at, f" or an array of {word}"),) * count
+                if len(value) != count:
                     raise OperatorError(
-                        f"{self.name!r} must be an integer or an array of two, got {len(value)} entries", at
+                        f"{self.name!r} must be an integer or an array of {word}, got {len(value)} entries",
+                        at,
                     )
                 return tuple(self._int(v, f"{at}/{i}") for i, v in enumerate(value))
         if not isinstance(value, list) or not 1 <= len(value) <= MAX_RANK:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from .. import te
-from ..te.errors import tensor_error
+from .checks import check_floats, check_tensor, failure
 
 
 def softmax(x: te.Tensor, *, name: str = "Y") -> te.Tensor:
     """exp(x - max) / Σ exp(x - max) of each row, in four stages. Of float16 and bfloat16, exp and what
     follows are in float32."""
-    if x.ndim < 1 or not x.dtype.is_float:
-        raise tensor_error(f"topi.softmax: {x!r} must be an array of floats")
+    check_tensor("softmax", "x", x, (1, 8))
+    check_floats("softmax", "x", x)
     *rows, n = x.shape
     wide = x.dtype.accumulator
     names = _row_names(len(rows))
@@ -39,9 +39,14 @@ def layer_norm(
 ) -> te.Tensor:
     """(x - mean) · rsqrt(variance + epsilon) · gamma + beta of each row, in three stages; the variance is the
     mean of (x - mean)². Of float16 and bfloat16, everything is in float32 until the end."""
-    if x.ndim < 1 or not x.dtype.is_float:
-        raise tensor_error(f"topi.layer_norm: {x!r} must be an array of floats")
+    check_tensor("layer_norm", "x", x, (1, 8))
+    check_floats("layer_norm", "x", x)
     *rows, n = x.shape
+    for argument, scale in (("gamma", gamma), ("beta", beta)):
+        if scale is not None and check_tensor("layer_norm", argument, scale, 1).shape != (n,):
+            raise failure(
+                "layer_norm", f"{argument!r} must have {n} elements, one for each column, got {scale!r}"
+            )
     wide = x.dtype.accumulator
     names = _row_names(len(rows))
     part = 1.0 / n

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from tilewright.compiler.codegen.errors import BuildError
     from tilewright.compiler.ir import PrimFunc, TypeMismatch, VerifyError
     from tilewright.compiler.runtime import Module
-    from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
+    from tilewright.compiler.schedule import (
+        Schedule,
+        ScheduleError,
+        TensorIntrin,
+        Trace,
+        register_tensor_intrin,
+    )
     from tilewright.compiler.target import Target
     from tilewright.service.connect import connect
     from tilewright.tuner.tune import TuningRecord, tune
@@ -32,6 +38,8 @@ _WHERE = {
     "Module": "tilewright.compiler.runtime",
     "Schedule": "tilewright.compiler.schedule",
     "ScheduleError": "tilewright.compiler.schedule",
+    "TensorIntrin": "tilewright.compiler.schedule",
+    "register_tensor_intrin": "tilewright.compiler.schedule",
     "Trace": "tilewright.compiler.schedule",
     "Target": "tilewright.compiler.target",
     "connect": "tilewright.service.connect",
@@ -46,6 +54,7 @@ __all__ = [
     "Schedule",
     "ScheduleError",
     "Target",
+    "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
@@ -53,6 +62,7 @@ __all__ = [
     "__version__",
     "build",
     "connect",
+    "register_tensor_intrin",
     "te",
     "topi",
     "tune",

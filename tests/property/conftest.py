@@ -35,6 +35,20 @@ def rows() -> PrimFunc:
     return te.create_prim_func([a, out], name="rows")
 
 
+def outputs() -> PrimFunc:
+    """Three outputs, two of which share a reduction, and a fourth that reads them."""
+    a = te.placeholder((6, 10), "float32", name="A")
+    k = te.reduce_axis((0, 10), name="k")
+
+    def element(i: te.Index) -> tuple[te.Value, ...]:
+        top = te.max(a[i, k], axis=k)
+        return top, te.argmin(a[i, k] * 2.0, axis=k), top - te.min(a[i, k], axis=k)
+
+    top, place, width = te.compute((6,), element, name="O")
+    scaled = te.compute((6, 10), lambda i, j: (a[i, j] - top[i]) / (width[i] + 1.0), name="scaled")
+    return te.create_prim_func([a, top, place, width, scaled], name="outputs")
+
+
 PROGRAMS: Mapping[str, Callable[[], PrimFunc]] = {
     "matmul": lambda: topi.create({"op": "matmul", "m": 5, "n": 18, "k": 7}),
     "int8 matmul": lambda: topi.create({"op": "matmul", "m": 4, "n": 9, "k": 5, "dtype": "int8"}),
@@ -51,6 +65,18 @@ PROGRAMS: Mapping[str, Callable[[], PrimFunc]] = {
     "add": lambda: topi.create({"op": "add", "shape": [3, 13]}),
     "transpose": lambda: topi.create({"op": "transpose", "shape": [5, 9], "axes": [1, 0]}),
     "one": lambda: topi.create({"op": "matmul", "m": 1, "n": 1, "k": 1}),
+    "argmax": lambda: topi.create({"op": "reduce", "shape": [5, 9], "function": "argmax", "axes": [1]}),
+    "all": lambda: topi.create(
+        {"op": "reduce", "shape": [7, 10], "function": "all", "axes": [0], "dtype": "bool"}
+    ),
+    "avg pool": lambda: topi.create(
+        {"op": "pool2d", "c": 2, "h": 5, "w": 6, "function": "avg", "window": 3, "pad": 1, "dtype": "int8"}
+    ),
+    "transposed conv": lambda: topi.create(
+        {"op": "conv2d_transpose", "ci": 2, "h": 3, "w": 4, "co": 2, "kh": 3, "kw": 2, "stride": 2}
+    ),
+    "cumulative": lambda: topi.create({"op": "cumulative", "shape": [2, 9]}),
+    "outputs": outputs,
     "stencil": stencil,
     "chain": chain,
     "rows": rows,

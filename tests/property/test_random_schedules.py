@@ -4,6 +4,8 @@ code."""
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
+from typing import TypeGuard
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.ir import For, PrimFunc, Stmt, structural_equal
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
 
 STEPS = tuple(
@@ -33,9 +35,22 @@ STEPS = tuple(
         "cache_write",
         "set_scope",
         "decompose_reduction",
+        "partition",
+        "loop_partition",
+        "loop_partition",
+        "merge_loops",
+        "add_unit_loop",
+        "bind",
+        "annotate",
+        "unannotate",
+        "neighbours",
     ]
 )
 SCOPES = ("global", "local", "register")
+
+
+def is_loop(s: Stmt) -> TypeGuard[For]:
+    return isinstance(s, For)
 
 
 class Walk:
@@ -77,6 +92,41 @@ class Walk:
 
     def overlap(self) -> None:
         self.sch.split(self.loop(), [None, self.number(1, 9)], overlap=1)
+
+    def partition(self) -> None:
+        self.sch.split(self.loop(), [None, self.number(1, 5)], tail="partition")
+
+    def loop_partition(self) -> None:
+        loop = self.loop()
+        extent = loop.var.extent.const or 1
+        points = {self.number(1, max(1, extent)) for _ in range(self.number(1, 2))}
+        self.sch.loop_partition(loop, sorted(points))
+
+    def merge_loops(self) -> None:
+        bodies = [self.sch.func.body, *(f.body for path, _ in self.sch.func.blocks() for f in path)]
+        pairs = [(a.var, b.var) for body in bodies for a, b in pairwise(body) if is_loop(a) and is_loop(b)]
+        if not pairs:
+            raise ScheduleError("test", "no loop stands behind another one")
+        chosen = pairs[self.number(0, len(pairs) - 1)]
+        loops = {x.var: x for b in self.sch.get_blocks() for x in self.sch.get_loops(b)}
+        self.sch.merge_loops(*(loops[v] for v in chosen))
+
+    def add_unit_loop(self) -> None:
+        self.sch.add_unit_loop(self.loop() if self.number(0, 1) else self.block())
+
+    def bind(self) -> None:
+        self.sch.bind(self.loop(), ("blockIdx.x", "threadIdx.x", "vthread")[self.number(0, 2)])
+
+    def annotate(self) -> None:
+        self.sch.annotate(self.block(), "note", self.number(0, 3))
+
+    def unannotate(self) -> None:
+        self.sch.unannotate(self.block(), "note")
+
+    def neighbours(self) -> None:
+        block = self.block()
+        for producer in self.sch.get_producers(block):
+            assert block.name in [b.name for b in self.sch.get_consumers(producer)]
 
     def reorder(self) -> None:
         self.sch.reorder(*self.data.draw(st.permutations(self.loops())))
@@ -131,6 +181,9 @@ def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
     assert result.ok, f"interpreted: {result.message}\n{walk.sch.trace.script()}"
     again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
     assert structural_equal(again.func, walk.sch.func)
+    written = Schedule(program)
+    exec(walk.sch.trace.script(), {"sch": written})
+    assert structural_equal(written.func, walk.sch.func)
     try:
         kernel = tw.build(walk.sch)
     except tw.BuildError as e:

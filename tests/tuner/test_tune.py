@@ -119,6 +119,15 @@ def test_every_trial_and_the_best_are_recorded(store: Store) -> None:
     )
 
 
+def test_the_outcome_names_candidates_that_were_excluded_for_wrong_results() -> None:
+    record = tune(FakeMachine(fails=lambda n: "wrong_output" if n in (3, 5) else None))
+    assert (record.state, record.reason) == (
+        "completed",
+        "all 24 trials of the budget are done; 2 candidates excluded for wrong results "
+        "(wrong_output on purpose); the results of the winner were verified",
+    )
+
+
 def test_failures_are_recorded_with_their_last_words(store: Store) -> None:
     record = tune(FakeMachine(fails=lambda n: "build_error" if n == 3 else None), store=store)
     trial = store.trials(record.job or "")[3]
@@ -153,7 +162,8 @@ def test_a_search_in_which_all_trials_fail_has_no_trace_and_says_why() -> None:
     record = tune(FakeMachine(fails=lambda n: "run_timeout"), trials=8)
     assert (record.state, record.reason, record.seconds, record.trace, record.samples) == (
         "failed",
-        "none of 8 trials gave a time (run_timeout: 8); all 8 trials of the budget are done",
+        "none of 8 trials gave a time (run_timeout: 8); all 8 trials of the budget are done; "
+        "the first one: run_timeout on purpose",
         None,
         None,
         (),

@@ -10,6 +10,8 @@ import pytest
 
 from tilewright.compiler.build import build
 from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler.schedule import Schedule
+from tilewright.compiler.space import SpaceError
 from tilewright.compiler.topi import create
 from tilewright.db import Store, open_store
 from tilewright.tuner.tune import TuningRecord, tune
@@ -53,3 +55,41 @@ def test_building_with_the_store_finds_the_tuned_schedule(
 
 def test_tuning_leaves_no_process_behind(record: TuningRecord) -> None:
     assert (record.job is not None, psutil.Process().children(recursive=True)) == (True, [])
+
+
+def rows_and_columns(sch: Schedule) -> None:
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    i0, i1 = sch.split(i, sch.sample_perfect_tile(i, 2, names=["rows"]))
+    j0, j1 = sch.split(j, [None, sch.sample_categorical([8, 16], "columns")])
+    sch.reorder(i0, j0, k, i1, j1)
+    sch.vectorize(j1)
+
+
+def test_a_space_of_ones_own_is_searched_within_its_constraints(func: PrimFunc) -> None:
+    found = tune(
+        func,
+        trials=100,
+        space=rows_and_columns,
+        constraints=[lambda knobs: knobs["rows"] <= 2],
+        progress=False,
+    )
+    assert (found.state, found.trial_count) == ("exhausted", 4)
+    assert found.best is not None and found.best.candidate.row[0] <= 2
+
+
+def test_a_space_whose_candidates_all_fail_says_why(func: PrimFunc) -> None:
+    def unbuildable(sch: Schedule) -> None:
+        sch.cache_write(sch.get_block("C"), 0, "register")
+
+    found = tune(func, trials=4, space=unbuildable, progress=False)
+    assert found.state == "failed"
+    assert found.reason == (
+        "none of 1 trials gave a time (build_error: 1); the space has no more than 1 candidates; "
+        "the first one: check_registers: register buffer C_register is indexed by loop 'i' in 'C_init'; "
+        "unroll that loop, or move all that uses the buffer inside of it"
+    )
+
+
+def test_constraints_without_a_space_of_ones_own_are_refused(func: PrimFunc) -> None:
+    with pytest.raises(SpaceError, match="constraints are on the knobs of a space of your own; give space="):
+        tune(func, trials=1, constraints=[lambda knobs: True])

@@ -22,7 +22,7 @@ from ...arith.region import Range
 from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads, nest
 from ...ir.func import fresh
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
+from ..find import blocks_under, check_in_no_unit, find_block, find_loop, readers, root_of, writers
 from ..overlap import check_overlaps
 from .loops import add_predicate
 
@@ -34,7 +34,9 @@ def _bound_loads(block: Block, buffer: object) -> list[tuple[Poly, ...]]:
 
 
 def check_target(func: PrimFunc, at: For, path: tuple[For, ...], block: Block, primitive: str) -> None:
-    """The loop does not stand around the block already, and is no vector loop."""
+    """The loop does not stand around the block already, and is no vector loop; the block is no part of a
+    unit."""
+    check_in_no_unit(func, path, block, primitive)
     if any(f.var is at.var for f in path):
         raise ScheduleError(primitive, f"{block.name!r} is under loop {at.var.name!r} already", func, at)
     for outer in (
@@ -151,19 +153,19 @@ def shared_outer_predicates(blocks: Sequence[Block], inner: set[Var]) -> list[Po
 
 
 def existing_iterations(blocks: Sequence[Block], inner: set[Var]) -> list[Poly]:
-    """Predicates without which some block has no instance at all in an iteration: those of whole tiles past
-    the end. A reduction without steps still gives its init, so that the predicates of steps are none of
+    """Predicates without which no block has any instance in an iteration: those of whole tiles past the
+    end. A reduction without steps still gives its init, so that the predicates of steps are none of
     these."""
-    found: list[Poly] = []
-    for b in blocks:
-        steps = b.loop_vars(IterKind.REDUCE)
-        for p in b.predicates:
-            if p.vars() & steps:
-                continue
-            low = ends(p, inner)
-            if low is not None and low[0] not in found:
-                found.append(low[0])
-    return found
+    lowest = [
+        [
+            low[0]
+            for p in b.predicates
+            if not p.vars() & b.loop_vars(IterKind.REDUCE) and (low := ends(p, inner)) is not None
+        ]
+        for b in blocks
+    ]
+    first, *others = lowest
+    return [p for n, p in enumerate(first) if p not in first[:n] and all(p in o for o in others)]
 
 
 def check_all_used(func: PrimFunc, block: Block, dims: dict[Var, int], source: Buffer) -> None:
@@ -190,16 +192,48 @@ def check_runs(func: PrimFunc, block: Block, at: For) -> None:
             )
 
 
-def check_written_box(func: PrimFunc, at: For, producers: Sequence[Block], inner: set[Var]) -> None:
+def check_written_box(
+    func: PrimFunc, at: For, producers: Sequence[Block], box: Sequence[Range], inner: set[Var]
+) -> None:
     """What an iteration writes must be a box without gaps: a consumer of all of it would read what was never
     written."""
+    parts = []
     for b in producers:
         indices = b.bound_indices()
         moving = [v for i in indices for v in i.vars() & inner]
-        if len(set(moving)) != len(moving) or not all(is_contiguous(i, inner) for i in indices):
-            what = f"what an iteration of loop {at.var.name!r} writes of {b.buffer.name}"
-            reason = f"{what} is not a box without gaps"
-            raise ScheduleError("reverse_compute_at", reason, func, at)
+        part = region([indices], inner)
+        gapless = len(set(moving)) == len(moving) and all(is_contiguous(i, inner) for i in indices)
+        if part is None or not gapless:
+            raise ScheduleError("reverse_compute_at", _gaps(at, b), func, at)
+        parts.append(part)
+    if not _fill(parts, box):
+        raise ScheduleError("reverse_compute_at", _gaps(at, producers[0]), func, at)
+
+
+def _gaps(at: For, b: Block) -> str:
+    what = f"what an iteration of loop {at.var.name!r} writes of {b.buffer.name}"
+    return f"{what} is not a box without gaps"
+
+
+def _fill(parts: Sequence[Sequence[Range]], box: Sequence[Range]) -> bool:
+    """Whether the parts fill the box: one of them does, or they lie side by side along one dimension."""
+    if any(list(p) == list(box) for p in parts):
+        return True
+    along = [d for d in range(len(box)) if any(p[d] != box[d] for p in parts)]
+    if len(along) != 1:
+        return False
+    reached = box[along[0]][0]
+    left = [p[along[0]] for p in parts]
+    while left:
+        # The next part begins where the ones before it end, or before that.
+        fitting = next((r for r in left if proven_negative(r[0] - reached - 1)), None)
+        if fitting is None:
+            return False
+        left.remove(fitting)
+        end = fitting[0] + fitting[1]
+        if not proven_negative(end - reached - 1):
+            reached = end
+    return True
 
 
 def _move(func: PrimFunc, name: str, loop: Var, body: tuple[Stmt, ...], at_end: bool) -> PrimFunc:
@@ -275,6 +309,11 @@ def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...]
             raise refuse(
                 f"loop {carried[0]!r} carries the reduction of {w.name!r}, which is not complete under it"
             )
+    steps = all(w.is_reduction for w in producers)
+    for w in writers(func, producers[0].buffer):
+        # An init in a nest of its own writes no more than its steps; any other block writes something else.
+        if w.name not in under and (w.is_reduction or not steps):
+            raise refuse(f"{w.name!r} writes {w.buffer.name} outside of loop {at.var.name!r}")
     return producers
 
 
@@ -311,8 +350,30 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
         raise ScheduleError(
             "reverse_compute_at", f"what loop {loop.name!r} writes of {source.name} is not a box", func, at
         )
-    check_written_box(func, at, producers, inner)
-    keep = shared_outer_predicates(producers, inner)
-    keep += [p for p in existing_iterations(producers, inner) if p not in keep]
+    check_written_box(func, at, producers, box, inner)
+    keep = existing_iterations(producers, inner)
     body, loops = renest(block, dims, box, keep, func, "reverse_compute_at")
     return _move(func, name, loop, body, at_end=True), loops
+
+
+def compute_locations(func: PrimFunc, name: str) -> list[Var]:
+    """The loops under which `compute_at` may move a block, outermost first, in program order.
+
+    Raises ScheduleError where there is none.
+    """
+    _, block = find_block(func, name, "sample_compute_location")
+    found: list[Var] = []
+    for reader in readers(func, block.buffer):
+        for f in find_block(func, reader.name, "sample_compute_location")[0]:
+            if f.var in found:
+                continue
+            try:
+                compute_at(func, name, f.var)
+            except ScheduleError:
+                continue
+            found.append(f.var)
+    if not found:
+        raise ScheduleError(
+            "sample_compute_location", f"{name!r} may be moved under no loop of its readers", func, block
+        )
+    return found

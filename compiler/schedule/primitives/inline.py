@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, poly, substitute
 from ...ir import Block, Expr, Load, PrimFunc, Stmt, loads, map_expr, map_loads
+from ...ir.annotations import INTRINSIC
 from ..errors import ScheduleError
-from ..find import find_block, readers, writers
+from ..find import check_in_no_unit, find_block, readers, root_of, writers
 
 
 def is_permutation(indices: Sequence[Poly], iters: Sequence[Var]) -> bool:
@@ -44,6 +45,12 @@ def check_compute_inline(func: PrimFunc, block: Block) -> None:
         raise ScheduleError("compute_inline", f"{block.name!r} reads the buffer that it writes", func, block)
     if not readers(func, block.buffer):
         raise ScheduleError("compute_inline", f"nobody reads {block.buffer.name}", func, block)
+    order = [b.name for _, b in func.blocks()]
+    for x in loads(block.value):
+        for w in writers(func, x.buffer):
+            if order.index(w.name) > order.index(block.name):
+                reason = f"{block.name!r} reads {x.buffer.name} before {w.name!r} writes it"
+                raise ScheduleError("compute_inline", reason, func, block)
 
 
 def compute_inline(func: PrimFunc, name: str) -> PrimFunc:
@@ -52,8 +59,11 @@ def compute_inline(func: PrimFunc, name: str) -> PrimFunc:
     before: `B[i] = A[i] * 2` and `C[i] = B[i] + 1`; after: `C[i] = A[i] * 2 + 1`
     Refused: outputs, reductions, blocks whose indices are not just their iteration variables.
     """
-    _, block = find_block(func, name, "compute_inline")
+    path, block = find_block(func, name, "compute_inline")
+    check_in_no_unit(func, path, block, "compute_inline")
     check_compute_inline(func, block)
+    for r in readers(func, block.buffer):
+        check_in_no_unit(func, find_block(func, r.name, "compute_inline")[0], r, "compute_inline", INTRINSIC)
 
     def value_at(indices: Sequence[Poly]) -> Expr:
         m: dict[Atom, Poly] = {}
@@ -103,6 +113,13 @@ def check_reverse_compute_inline(func: PrimFunc, block: Block) -> Block:
     extents = {p.atom: e for p, e in zip(next(iter(used)), source.shape, strict=True)}
     if any(extents[it] != it.extent for it in block.iters):
         raise refuse(f"{block.name!r} covers only a part of {source.name}")
+    if writers(func, block.buffer) != [block]:
+        raise refuse(f"{block.buffer.name} is written by more than one block")
+    for x in loads(block.value):
+        for w in writers(func, x.buffer) if x.buffer is not source else ():
+            if root_of(func, w.name) >= root_of(func, producer.name):
+                late = f"{w.name!r} writes no earlier than {producer.name!r}, its producer"
+                raise refuse(f"{block.name!r} reads {x.buffer.name}, which {late}")
     return producer
 
 
@@ -113,8 +130,11 @@ def reverse_compute_inline(func: PrimFunc, name: str) -> PrimFunc:
     Refused: producers that are reductions, intermediates with other readers, consumers that read elsewhere
     than at their own place.
     """
-    _, block = find_block(func, name, "reverse_compute_inline")
+    path, block = find_block(func, name, "reverse_compute_inline")
+    check_in_no_unit(func, path, block, "reverse_compute_inline")
     producer = check_reverse_compute_inline(func, block)
+    path, _ = find_block(func, producer.name, "reverse_compute_inline")
+    check_in_no_unit(func, path, producer, "reverse_compute_inline", INTRINSIC)
     source = producer.buffer
     read = next(x.indices for x in loads(block.value) if x.buffer is source)
     m: dict[Atom, Poly] = {}

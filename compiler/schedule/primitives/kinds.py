@@ -1,18 +1,22 @@
-"""parallel, vectorize, unroll, annotate: how a loop runs."""
+"""parallel, vectorize, unroll, bind: how a loop runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Var, is_injective
-from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
+from ...arith import Poly, Var, is_injective
+from ...ir import Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
+from ..depend import crossing
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop
+from ..find import blocks_under, find_loop, unit_of
+from .notes import AXIS, annotate_loop
 
 
 def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
-    """The iterations must not depend on each other: no reduction over the loop, and what others see is
-    written once."""
+    """The iterations must not depend on each other: no reduction over the loop, what others see is written
+    once, and what one iteration writes no other one reads. A single iteration depends on nothing."""
+    if at.var.extent.const == 1:
+        return
     private = _private_buffers(func, at)
     for _, b in blocks_under(at):
         if at.var in b.loop_vars(IterKind.REDUCE):
@@ -26,10 +30,39 @@ def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
         if at.var not in b.loop_vars(IterKind.SPATIAL) and b.buffer not in private:
             reason = f"every iteration of loop {at.var.name!r} writes the same elements of {b.buffer.name}"
             raise ScheduleError(primitive, reason, func, at)
+    # That a block's own iterations write different elements is seen above, from its bindings.
+    met = crossing(at, at, private, lambda a, b: a.block is not b.block)
+    if met is not None:
+        one, two = met[0].block.name, met[1].block.name
+        reason = f"{one!r} and {two!r} may use one element of {met[0].buffer.name} in different iterations"
+        raise ScheduleError(primitive, f"{reason} of loop {at.var.name!r}", func, at)
+
+
+def check_nest(func: PrimFunc, at: For, primitive: str) -> None:
+    """A loop that runs on threads stands in no vector loop, and all loops of a nest that run on threads are
+    of one kind; of parallel loops, there is one."""
+    for path, _ in func.blocks():
+        if not any(f is at for f in path):
+            continue
+        position = [f is at for f in path].index(True)
+        for n, f in enumerate(path):
+            if f.kind is LoopKind.VECTORIZED and n < position:
+                reason = f"loop {f.var.name!r} around it is a vector loop; whole loops cannot be its lanes"
+                raise ScheduleError(primitive, reason, func, at)
+            if f is at or f.kind not in (LoopKind.PARALLEL, LoopKind.THREAD):
+                continue
+            where = "around" if n < position else "inside of"
+            if f.kind is LoopKind.PARALLEL and primitive == "parallel":
+                reason = f"loop {f.var.name!r} {where} it is parallel already; fuse the two to run both so"
+                raise ScheduleError(primitive, reason, func, at)
+            if (f.kind is LoopKind.PARALLEL) is not (primitive == "parallel"):
+                kind = "parallel" if f.kind is LoopKind.PARALLEL else "bound to a thread axis"
+                reason = f"loop {f.var.name!r} {where} it is {kind}; a nest runs one way or the other"
+                raise ScheduleError(primitive, reason, func, at)
 
 
 def _word(primitive: str) -> str:
-    return {"vectorize": "vector"}.get(primitive, primitive)
+    return {"vectorize": "vector", "bind": "thread"}.get(primitive, primitive)
 
 
 def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
@@ -44,15 +77,25 @@ def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
     return {b for b in func.allocs if b not in touched}
 
 
-def set_kind(func: PrimFunc, loop: Var, kind: LoopKind, primitive: str) -> PrimFunc:
-    """The loop with another kind; a loop gets one kind once."""
-    at = find_loop(func, loop, primitive)
+def check_serial(func: PrimFunc, at: For, primitive: str) -> None:
+    """A loop gets a kind once."""
     if at.kind is not LoopKind.SERIAL:
-        raise ScheduleError(primitive, f"loop {loop.name!r} is {at.kind} already", func, at)
-    if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and loop.extent.sizes():
+        raise ScheduleError(primitive, f"loop {at.var.name!r} is {at.kind} already", func, at)
+
+
+def check_constant(func: PrimFunc, at: For, kind: LoopKind, primitive: str) -> None:
+    """Lanes and unrolled copies are counted when code is made, not when it is called."""
+    if kind in (LoopKind.VECTORIZED, LoopKind.UNROLLED) and at.var.extent.sizes():
         what = "lanes" if kind is LoopKind.VECTORIZED else "copies"
-        reason = f"loop {loop.name!r} runs {loop.extent!r} times, which only a call tells; split it first"
+        reason = f"loop {at.var.name!r} runs {at.var.extent!r} times, which only a call tells; split it first"
         raise ScheduleError(primitive, f"{reason}: the number of {what} must be a constant", func, at)
+
+
+def set_kind(func: PrimFunc, loop: Var, kind: LoopKind, primitive: str) -> PrimFunc:
+    """The loop with another kind."""
+    at = find_loop(func, loop, primitive)
+    check_serial(func, at, primitive)
+    check_constant(func, at, kind, primitive)
 
     def visit(s: Stmt) -> Stmt:
         return replace(s, kind=kind) if type(s) is For and s.var is loop else s
@@ -64,10 +107,13 @@ def parallel(func: PrimFunc, loop: Var) -> PrimFunc:
     """Marks the iterations of a loop as free to run on different threads.
 
     before: `for i in range(8): …` after: `for i in parallel(8): …`
-    Refused: a loop that carries a reduction, or whose iterations write the same elements of a buffer seen
-    outside.
+    Refused: a loop that carries a reduction, whose iterations write the same elements of a buffer seen
+    outside, or around or inside of another parallel loop (fuse the two). A loop of one iteration may always
+    be parallel where no other loop is.
     """
-    check_independent(func, find_loop(func, loop, "parallel"), "parallel")
+    at = find_loop(func, loop, "parallel")
+    check_independent(func, at, "parallel")
+    check_nest(func, at, "parallel")
     return set_kind(func, loop, LoopKind.PARALLEL, "parallel")
 
 
@@ -91,11 +137,14 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
                         func,
                         f,
                     )
+                if unit_of(f) is not None:
+                    reason = f"loop {loop.name!r} stands around the unit {unit_of(f)!r}, which is no lane"
+                    raise ScheduleError("vectorize", reason, func, f)
             inner = {f.var for f in path[[f is at for f in path].index(True) :]}
             if b.is_reduction and not is_injective(b.binds, [it.extent for it in b.iters], inner):
                 reason = f"steps of {b.name!r} are repeated under loop {loop.name!r}; its lanes would overlap"
                 raise ScheduleError("vectorize", reason, func, at)
-            if loop not in b.loop_vars(IterKind.SPATIAL):
+            if loop not in b.loop_vars(IterKind.SPATIAL) and at.var.extent.const != 1:
                 raise ScheduleError(
                     "vectorize",
                     f"all lanes of loop {loop.name!r} would write one element of {b.buffer.name}",
@@ -113,38 +162,48 @@ def unroll(func: PrimFunc, loop: Var) -> PrimFunc:
     return set_kind(func, loop, LoopKind.UNROLLED, "unroll")
 
 
-def annotate_loop(func: PrimFunc, loop: Var, key: str, value: str | int) -> PrimFunc:
-    """Attaches a key and a value to a loop; the same key again replaces the value.
+#: What a loop can be bound to.
+THREAD_AXES = (*(f"{a}.{d}" for a in ("blockIdx", "threadIdx", "vthread") for d in "xyz"), "vthread")
 
-    before: `for i in range(4): …` after `annotate(i, "hint", 1)`: `for i in range(4, hint=1): …`
+
+def check_bind(func: PrimFunc, at: For, axis: str) -> list[Poly]:
+    """A known axis, once around each block, and with the same extent wherever it is bound; polynomials that
+    must be at most 0 when that depends on knobs."""
+    if axis not in THREAD_AXES:
+        reason = f"unknown thread axis {axis!r}; known: {', '.join(THREAD_AXES)}"
+        raise ScheduleError("bind", reason, func, at)
+    check_serial(func, at, "bind")
+    check_independent(func, at, "bind")
+    check_nest(func, at, "bind")
+    open_: list[Poly] = []
+    for path, _ in func.blocks():
+        for f in path:
+            if f.kind is not LoopKind.THREAD or dict(f.annotations).get(AXIS) != axis:
+                continue
+            if any(g is at for g in path):
+                reason = f"loop {f.var.name!r} around the same block is bound to {axis} already"
+                raise ScheduleError("bind", reason, func, at)
+            more = at.var.extent - f.var.extent
+            if more.const == 0:
+                continue
+            if not more.knobs():
+                extents = (
+                    f"{at.var.extent!r} iterations, loop {f.var.name!r} on the same axis {f.var.extent!r}"
+                )
+                raise ScheduleError("bind", f"loop {at.var.name!r} has {extents}", func, at)
+            open_ += [more, -more]
+    return open_
+
+
+def bind(func: PrimFunc, loop: Var, axis: str) -> tuple[PrimFunc, list[Poly]]:
+    """Runs each iteration of a loop on a thread of the axis. Where the target has no such threads, they run
+    one after the other.
+
+    before: `for i in range(8): …` after `bind(i, "blockIdx.x")`: `for i in thread(8, axis='blockIdx.x'): …`
+    Refused: what parallel refuses, an axis bound twice around one block, and extents that differ from nest to
+    nest. Returns the program and polynomials over knobs that must stay at most 0.
     """
-    find_loop(func, loop, "annotate")
-
-    def visit(s: Stmt) -> Stmt:
-        return (
-            replace(s, annotations=_with(s.annotations, key, value))
-            if type(s) is For and s.var is loop
-            else s
-        )
-
-    return func.rewrite(visit)
-
-
-def annotate_block(func: PrimFunc, block: str, key: str, value: str | int) -> PrimFunc:
-    """Attaches a key and a value to a block; the same key again replaces the value."""
-    find_block(func, block, "annotate")
-
-    def visit(s: Stmt) -> Stmt:
-        return (
-            replace(s, annotations=_with(s.annotations, key, value))
-            if type(s) is Block and s.name == block
-            else s
-        )
-
-    return func.rewrite(visit)
-
-
-def _with(
-    old: tuple[tuple[str, str | int], ...], key: str, value: str | int
-) -> tuple[tuple[str, str | int], ...]:
-    return tuple(sorted({**dict(old), key: value}.items()))
+    at = find_loop(func, loop, "bind")
+    open_ = check_bind(func, at, axis)
+    named = annotate_loop(func, loop, AXIS, axis)
+    return set_kind(named, loop, LoopKind.THREAD, "bind"), open_

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, is_injective, poly, substitute
 from ...ir import Block, For, IterKind, PrimFunc, Stmt, map_expr
+from ...ir.annotations import without_unit
 from ..errors import ScheduleError
 from ..find import find_block, find_loop
 from ..overlap import check_overlaps
@@ -80,7 +81,7 @@ def decompose_reduction(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc,
         if f.var in copies:
             var = copies[f.var].atom
             assert isinstance(var, Var)
-            body = (For(var, body, f.kind, f.annotations),)
+            body = (For(var, body, f.kind, without_unit(f.annotations)),)
 
     def visit(s: Stmt) -> Stmt | tuple[Stmt, ...]:
         if type(s) is Block and s.name == name:

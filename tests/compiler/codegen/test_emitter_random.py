@@ -73,7 +73,9 @@ def tiled(func: PrimFunc, r: random.Random) -> PrimFunc:
         sch.unroll(loop)
     for n, loop in enumerate(sch.reverse_compute_at(sch.get_block("D"), mid[-1])):
         if n == lane_axis:
-            loop, lane = sch.split(loop, [None, r.choice([lanes, 4, 8])])
+            # A loop shorter than the lanes is one vector of its own length.
+            width, own_width = vector.var.extent.const, r.choice([lanes, 4, 8])
+            loop, lane = sch.split(loop, [None, own_width if width == lanes else width])
             sch.unroll(lane) if r.random() < 0.2 else sch.vectorize(lane)
         sch.unroll(loop)
     if r.random() < 0.7:

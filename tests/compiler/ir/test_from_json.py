@@ -70,7 +70,7 @@ CASES = {
     ),
     "an unknown loop kind": (
         ("body/0/kind", "gpu"),
-        "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled",
+        "unknown loop kind 'gpu'; known: serial, parallel, vectorized, unrolled, thread",
         "/body/0/kind",
     ),
     "a name that is no identifier": (
@@ -197,8 +197,8 @@ CASES = {
     ),
     "a reduction that subtracts": (
         (f"{BLOCK}/value/0", "sub"),
-        "block 'S' has reduce variables, so that its value must be one of add, max, min, mul of 'S' and a "
-        "term",
+        "block 'S' has reduce variables, so that its value must be one of add, and, max, min, mul, or, xor "
+        "of 'S' and a term",
         "",
     ),
 }

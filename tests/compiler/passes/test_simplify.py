@@ -10,18 +10,19 @@ from tilewright.compiler.schedule import Schedule
 def test_loops_of_one_iteration_and_provable_predicates_vanish(chain: PrimFunc) -> None:
     sch = Schedule(chain)
     (i,) = sch.get_loops(sch.get_block("B"))
-    sch.split(i, [None, 32])
+    sch.split(i, [None, 10, 3])
     (i,) = sch.get_loops(sch.get_block("C"))
     sch.split(i, [None, 1, 5, 1])
     assert str(Simplify().run(sch.func)) == (
         "def chain(A: float32[20], C: float32[20]):\n"
         "    B = global(float32[20])\n"
-        "    for i_1 in range(32):\n"
-        "        if i_1 < 20:\n"
-        "            B[i_1] = A[i_1] * 2.0\n"
+        "    for i_1 in range(10):\n"
+        "        for i_2 in range(3):\n"
+        "            if i_1 * 3 + i_2 < 20:\n"
+        "                B[i_1 * 3 + i_2] = A[i_1 * 3 + i_2] * 2.0\n"
         "    for i_0_1 in range(4):\n"
-        "        for i_2 in range(5):\n"
-        "            C[i_0_1 * 5 + i_2] = B[i_0_1 * 5 + i_2] + 1.0\n"
+        "        for i_2_1 in range(5):\n"
+        "            C[i_0_1 * 5 + i_2_1] = B[i_0_1 * 5 + i_2_1] + 1.0\n"
     )
 
 

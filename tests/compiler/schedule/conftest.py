@@ -1,13 +1,19 @@
 """Programs that the scheduling tests start from, and golden texts."""
 
+import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from tilewright.compiler import te
-from tilewright.compiler.ir import PrimFunc
+import tilewright as tw
+from tilewright.compiler import interpret, te
+from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.schedule import Schedule, Trace
+
+Steps = Callable[[Schedule], object]
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "schedule"
 
@@ -45,3 +51,32 @@ def golden() -> Callable[[str, str], None]:
         assert text == path.read_text()
 
     return compare
+
+
+@pytest.fixture
+def keeps_its_meaning(golden: Callable[[str, str], None]) -> Callable[[PrimFunc, Steps], None]:
+    """Checks steps on a program: the golden text named like them, the same values by the interpreter and by
+    machine code, and the same program again from the trace's JSON and from the Python that it prints as."""
+
+    def check(func: PrimFunc, steps: Steps) -> None:
+        sch = Schedule(func)
+        steps(sch)
+        golden(steps.__name__, str(sch) + "\n" + sch.trace.script())
+        expected = interpret.expected(func, interpret.random_inputs(func, 0))
+        runs: list[Callable[..., object]] = [lambda *arrays: interpret.run(sch.func, arrays)]
+        # Some steps make registers that only further steps make constant-indexed.
+        with suppress(tw.BuildError):
+            runs.append(tw.build(sch))
+        for run in runs:
+            arrays = interpret.random_inputs(func, 0)
+            run(*arrays)
+            result = interpret.check(expected, arrays)
+            assert result.ok, result.message
+        again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(func)
+        assert structural_equal(again.func, sch.func)
+        assert again.trace == sch.trace
+        written = Schedule(func)
+        exec(sch.trace.script(), {"sch": written})
+        assert structural_equal(written.func, sch.func)
+
+    return check

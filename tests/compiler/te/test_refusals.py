@@ -16,6 +16,9 @@ H = te.placeholder((4,), "float16", name="H")
 T = te.placeholder((4,), "bool", name="T")
 k = te.reduce_axis((0, 3), name="k")
 m = te.reduce_axis((0, 64), name="m")
+k2 = te.reduce_axis((0, 3), name="k2")
+C300 = te.placeholder((300,), "float32", name="C300")
+n300 = te.reduce_axis((0, 300), name="n300")
 
 
 def over(f, shape=(4,)):
@@ -34,17 +37,17 @@ MISTAKES = {
     "too few arguments": (
         over(lambda i, j: A[i, j]),
         te.TensorError,
-        "te.compute 'C': the function takes 2 arguments, but the shape has 1 dimension",
+        "te.compute 'C': the function takes 2 arguments, but the shape has 1 dimension; expected 1, got 2",
     ),
     "too many arguments": (
         over(lambda i: A[i, 0], (4, 3)),
         te.TensorError,
-        "te.compute 'C': the function takes 1 argument, but the shape has 2 dimensions",
+        "te.compute 'C': the function takes 1 argument, but the shape has 2 dimensions; expected 2, got 1",
     ),
     "no function": (
         lambda: te.compute((4,), A, name="C"),
         te.TensorError,
-        "te.compute 'C': expected a function of 1 indices, got Tensor",
+        "te.compute 'C': expected a function of 1 index, got Tensor",
     ),
     "too few indices": (over(lambda i: A[i]), te.TensorError, "'A' has 2 dimensions, got 1 index"),
     "too many indices": (over(lambda i: B[i, 0]), te.TensorError, "'B' has 1 dimension, got 2 indices"),
@@ -69,6 +72,94 @@ MISTAKES = {
         over(lambda i: te.max(A[i, k], axis=[k, k])),
         te.TensorError,
         "te.max: the reduce axis 'k' is given twice",
+    ),
+    "a reduce axis reduced twice": (
+        over(lambda i: te.sum(te.max(A[i, k], axis=k) * B[k], axis=k)),
+        te.TensorError,
+        "te.sum: the reduce axis 'k' is reduced already by te.max inside of the expression; nested "
+        "reductions take an axis each",
+    ),
+    "a reduce axis reduced twice, deep inside": (
+        over(lambda i: te.max(te.exp(te.sum(B[k2] * te.min(A[0, k], axis=k), axis=k2)) * B[k], axis=k)),
+        te.TensorError,
+        "te.max: the reduce axis 'k' is reduced already by te.min inside of the expression; nested "
+        "reductions take an axis each",
+    ),
+    "a reduce axis of a place reduced twice": (
+        over(lambda i: te.sum(te.argmin(B[k], axis=k) * N[k], axis=k)),
+        te.TensorError,
+        "te.sum: the reduce axis 'k' is reduced already by te.argmin inside of the expression; nested "
+        "reductions take an axis each",
+    ),
+    "several conditions over an axis": (
+        over(lambda i: te.all(A[i, k] > 0, A[i, k] < 1, axis=k)),
+        te.TensorError,
+        "te.all: one condition over `axis`, got 2",
+    ),
+    "numbers as conditions over an axis": (
+        over(lambda i: te.any(A[i, k], axis=k)),
+        TypeMismatch,
+        "te.any: a condition must be a bool, got float32",
+    ),
+    "bits of floats reduced": (
+        over(lambda i: te.reduce_xor(A[i, k], axis=k)),
+        TypeMismatch,
+        "te.reduce_xor takes integers or booleans, got float32",
+    ),
+    "a place of bools": (
+        over(lambda i: te.argmax(A[i, k] > 0, axis=k)),
+        TypeMismatch,
+        "te.argmax takes numbers, got bool; te.cast it first",
+    ),
+    "a place as a float": (
+        over(lambda i: te.argmax(A[i, k], axis=k, dtype="float32")),
+        TypeMismatch,
+        "te.argmax: the dtype of a place is an integer, got float32",
+    ),
+    "a place that does not fit": (
+        over(lambda i: te.argmin(C300[n300], axis=n300, dtype="int8")),
+        te.TensorError,
+        "te.argmin: places run from 0 to 299 and do not fit into int8, which holds -128 to 127",
+    ),
+    "clamping to nothing": (
+        over(lambda i: te.clamp(A[i, 0], 1.0, 0.0)),
+        te.TensorError,
+        "te.clamp: the lower bound 1.0 is above the upper bound 0.0",
+    ),
+    "a maximum of two dtypes": (
+        over(lambda i: te.maximum(A[i, 0], H[i])),
+        TypeMismatch,
+        "te.maximum: the operands are float32 and float16; te.cast one of them",
+    ),
+    "an index far below zero": (
+        over(lambda i: B[i - 5]),
+        te.TensorError,
+        "'B' has the extent 3 in dimension 0, but the index i - 5 takes values from -5 to -2; "
+        "guard the read with te.if_then_else",
+    ),
+    "an index out of range by arithmetic": (
+        over(lambda i: B[i * 2 // 3 + 1]),
+        te.TensorError,
+        "'B' has the extent 3 in dimension 0, but the index (i * 2) // 3 + 1 takes values from 1 to 3; "
+        "guard the read with te.if_then_else",
+    ),
+    "a constant index out of range": (
+        over(lambda i: A[i, 3]),
+        te.TensorError,
+        "'A' has the extent 3 in dimension 1, but the index 3 takes values from 3 to 3; "
+        "guard the read with te.if_then_else",
+    ),
+    "a guard of another variable": (
+        over(lambda i: te.sum(te.if_then_else(i < 3, B[m], 0.0), axis=m)),
+        te.TensorError,
+        "'B' has the extent 3 in dimension 0, but the index m takes values from 0 to 63; "
+        "guard the read with te.if_then_else",
+    ),
+    "a guard on a value": (
+        over(lambda i: te.if_then_else(A[i, 0] > 0, B[i], 0.0)),
+        te.TensorError,
+        "'B' has the extent 3 in dimension 0, but the index i takes values from 0 to 3; "
+        "guard the read with te.if_then_else",
     ),
     "an index as a reduce axis": (
         over(lambda i: te.sum(A[i, 0], axis=[i])),
@@ -150,10 +241,16 @@ MISTAKES = {
         TypeMismatch,
         "te.compute 'C': the function must return a value, got NoneType",
     ),
-    "two results": (
-        over(lambda i: (A[i, 0], A[i, 1])),
+    "no results": (
+        over(lambda i: ()),
         te.TensorError,
-        "te.compute 'C': one result is supported, got a tuple of 2",
+        "te.compute 'C': the function must return a value, got an empty tuple",
+    ),
+    "a literal among the results": (
+        over(lambda i: (A[i, 0], 1)),
+        TypeMismatch,
+        "te.compute 'C': entry 1 of the tuple must be a value, got the literal 1, which has no dtype; "
+        "te.const gives it one",
     ),
     "a tensor as an operand": (
         over(lambda i: A[i, 0] + B),
@@ -305,7 +402,7 @@ MISTAKES = {
     "a minimum of indices that may be negative": (
         over(lambda i: B[te.minimum(i - 1, 1)]),
         te.TensorError,
-        "te.min: cannot prove that min(i - 1, 1) is not negative",
+        "te.minimum: cannot prove that min(i - 1, 1) is not negative",
     ),
     "a shape of floats": (
         lambda: te.placeholder((4, 2.5), name="A"),

@@ -7,7 +7,8 @@ from tilewright.compiler import topi
 MATMUL = {"op": "matmul", "m": 4, "n": 5, "k": 6}
 CONV = {"op": "conv2d", "ci": 4, "h": 6, "w": 6, "co": 8, "kh": 3, "kw": 3}
 KNOWN = (
-    "matmul, batch_matmul, dense, conv2d, depthwise_conv2d, softmax, layer_norm, add, elementwise, transpose"
+    "matmul, batch_matmul, dense, conv1d, conv2d, conv3d, conv2d_transpose, depthwise_conv2d, pool1d, "
+    "pool2d, pool3d, softmax, layer_norm, add, broadcast, reduce, cumulative, elementwise, transpose"
 )
 DTYPES = "float32, float64, float16, bfloat16, int8, uint8, int16, uint16, int32, uint32, int64, uint64"
 
@@ -151,4 +152,4 @@ def test_every_parameter_says_what_it_is_and_has_a_default_or_is_required(name):
         property_ = schema["properties"][parameter.name]
         assert property_["description"]
         optional = parameter.name not in schema["required"]
-        assert optional == ("default" in property_) or parameter.name in ("out_dtype", "axes")
+        assert optional == ("default" in property_) or "by default" in property_["description"]

@@ -1,0 +1,306 @@
+"""transform_layout, transform_block_layout, storage_align: every layout holds the same values; what is
+refused."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.compiler import interpret, te
+from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler.passes import lowering
+from tilewright.compiler.schedule import Schedule, ScheduleError, Trace, TraceError
+from tilewright.compiler.target import Target
+
+Keeps = Callable[[PrimFunc, Callable[[Schedule], object]], None]
+
+
+def transform_layout_with_a_tail(s: Schedule) -> None:
+    s.transform_layout(s.get_block("B"), 0, lambda i, j: (i // 4, j, i % 4))
+
+
+def transform_layout_that_divides(s: Schedule) -> None:
+    s.transform_layout(s.get_block("B"), 0, lambda i, j: (j // 2, i // 5, j % 2, i % 5))
+
+
+def transform_layout_with_padding_filled(s: Schedule) -> None:
+    s.transform_layout(s.get_block("B"), 0, lambda i, j: (i // 4, j, i % 4), pad_value=float("-inf"))
+
+
+def transform_layout_and_blocks(s: Schedule) -> None:
+    b, c = s.get_block("B"), s.get_block("C")
+    s.transform_layout(b, 0, lambda i, j: (i // 5, j, i % 5))
+    for block in (b, c):
+        _, _, inner = s.transform_block_layout(block, lambda i, j: (i // 5, j, i % 5))
+        s.vectorize(inner)
+    i, _, _ = s.get_loops(c)
+    s.compute_at(b, i)
+
+
+def transform_block_layout_with_a_tail(s: Schedule) -> None:
+    s.transform_block_layout(s.get_block("C"), lambda i, j: (i // 4, j, i % 4))
+
+
+def transform_block_layout_fused(s: Schedule) -> None:
+    s.transform_block_layout(s.get_block("C"), lambda i, j: (j * 10 + i,))
+
+
+def storage_align_rows(s: Schedule) -> None:
+    s.storage_align(s.get_block("B"), 0, axis=0, factor=8, offset=1)
+
+
+def storage_align_under_a_loop(s: Schedule) -> None:
+    b = s.get_block("B")
+    i, _ = s.get_loops(s.get_block("C"))
+    i0, _ = s.split(i, [None, 4])
+    s.compute_at(b, i0)
+    s.set_scope(b, 0, "local")
+    s.storage_align(b, 0, axis=-2, factor=16, offset=3)
+
+
+CHAIN = [
+    transform_layout_with_a_tail,
+    transform_layout_that_divides,
+    transform_layout_with_padding_filled,
+    transform_layout_and_blocks,
+    transform_block_layout_with_a_tail,
+    transform_block_layout_fused,
+    storage_align_rows,
+    storage_align_under_a_loop,
+]
+
+
+@pytest.mark.parametrize("steps", CHAIN, ids=lambda s: s.__name__)
+def test_an_elementwise_chain_in_another_layout(
+    chain: PrimFunc, steps: Callable[[Schedule], object], keeps_its_meaning: Keeps
+) -> None:
+    keeps_its_meaning(chain, steps)
+
+
+def transform_block_layout_of_a_reduction(s: Schedule) -> None:
+    s.transform_block_layout(s.get_block("C"), lambda i, j, k: (k // 3, i, j, k % 3))
+
+
+def transform_layout_of_packed_weights(s: Schedule) -> None:
+    c = s.get_block("C")
+    packed = s.cache_read(c, 1, "global")
+    s.transform_layout(packed, 0, lambda k, j: (j // 4, k, j % 4))
+    s.transform_block_layout(packed, lambda k, j: (j // 4, k, j % 4))
+    _, j, _ = s.get_loops(c)
+    _, j1 = s.split(j, [None, 4])
+    i, j0, _, k = s.get_loops(c)
+    s.reorder(i, j0, k, j1)
+    s.vectorize(j1)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [transform_block_layout_of_a_reduction, transform_layout_of_packed_weights],
+    ids=lambda s: s.__name__,
+)
+def test_a_matmul_in_another_layout(
+    matmul: PrimFunc, steps: Callable[[Schedule], object], keeps_its_meaning: Keeps
+) -> None:
+    keeps_its_meaning(matmul, steps)
+
+
+MAPS: dict[str, Callable[..., object]] = {
+    "swap": lambda i, j: (j, i),
+    "tail of rows": lambda i, j: (i // 3, j, i % 3),
+    "tails of both": lambda i, j: (i // 4, j // 3, i % 4, j % 3),
+    "three levels": lambda i, j: (i // 6, (i // 2) % 3, j, i % 2),
+    "flat": lambda i, j: (i * 7 + j,),
+    "flat and cut": lambda i, j: ((i * 7 + j) // 7, (i * 7 + j) % 7),
+    "backwards": lambda i, j: (10 - i, j),
+    "skewed": lambda i, j: ((i + j) % 11, j),
+    "a dimension of one": lambda i, j: (i, 0, j),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+@pytest.mark.parametrize("name", MAPS)
+def test_any_one_to_one_map_keeps_the_values(name: str, dtype: str) -> None:
+    a = te.placeholder((11, 7), dtype, name="A")
+    b = te.compute((11, 7), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((7, 11), lambda i, j: b[j, i] + b[(j + 1) % 11, i], name="C")
+    func = te.create_prim_func([a, c], name="f")
+    sch = Schedule(func)
+    sch.transform_layout(sch.get_block("B"), 0, MAPS[name])
+    expected = interpret.expected(func, interpret.random_inputs(func, 0))
+    for run in (lambda arrays: interpret.run(sch.func, arrays), lambda arrays: tw.build(sch)(*arrays)):
+        arrays = interpret.random_inputs(func, 0)
+        run(arrays)
+        result = interpret.check(expected, arrays)
+        assert result.ok, result.message
+
+
+def test_what_pads_a_layout_is_the_value_that_was_asked_for() -> None:
+    a = te.placeholder((5,), "int32", name="A")
+    b = te.compute((5,), lambda i: a[i] * 2, name="B")
+    c = te.compute((5,), lambda i: b[i] + 1, name="C")
+    sch = Schedule(te.create_prim_func([a, c], name="f"))
+    sch.transform_layout(sch.get_block("B"), 0, lambda i: (i // 4, i % 4), pad_value=-7)
+    padded = PrimFunc("g", (sch.func.params[0], *sch.func.allocs), (), sch.func.body[:2])
+    x, out = np.arange(5, dtype="int32"), np.zeros((2, 4), "int32")
+    interpret.run(padded, [x, out])
+    np.testing.assert_array_equal(out, [[0, 2, 4, 6], [8, -7, -7, -7]])
+
+
+def reason_of(f: Callable[[], object]) -> str:
+    with pytest.raises(ScheduleError) as caught:
+        f()
+    assert caught.value.span is not None and caught.value.span.file == __file__
+    return f"{caught.value.primitive}: {caught.value.reason}"
+
+
+REFUSED: dict[str, tuple[object, str]] = {
+    "lost": (lambda i, j: (i,), "the index map is not one to one: j is lost"),
+    "lost remainder": (lambda i, j: (i // 2, j), "the index map is not one to one: i % 2 is lost"),
+    "twice": (lambda i, j: (i, i, j), "the index map is not one to one: i is kept twice"),
+    "gaps": (
+        lambda i, j: (i * 2, j),
+        "the index map is not one to one onto a box: i * 2 leaves gaps or meets",
+    ),
+    "meeting": (
+        lambda i, j: (i + j, j // 2),
+        "the index map is not one to one: j // 2 is kept twice",
+    ),
+    "shifted": (
+        lambda i, j: (i + 1, j),
+        "(i + 1) leaves 1 of 11 elements of its box without an index; "
+        "fuse and split in two steps, so that only tails are padded",
+    ),
+    "products": (lambda i, j: (i * j, j), "an index is multiplied by integers only"),
+    "division": (
+        lambda i, j: (i // 0, j),
+        "an index is divided by positive integers up to 2**31, got // 0",
+    ),
+    "floats": (
+        lambda i, j: (i * 1.5, j),
+        "an index map computes with indices and integers up to 2**31, got * 1.5",
+    ),
+    "rank": (lambda i: (i,), "the index map does not take 2 indices"),
+    "no list": (lambda i, j: 3, "an index map answers a list of indices, got 3"),
+    "no function": ([1, 0], "an index map is a function of indices, got [1, 0]"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_map_that_is_not_one_to_one_is_refused(chain: PrimFunc, case: str) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    function, reason = REFUSED[case]
+    assert reason_of(lambda: sch.transform_layout(block, 0, function)) == f"transform_layout: {reason}"  # type: ignore[arg-type]
+
+
+def test_the_layout_of_a_parameter_is_the_callers(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("C")
+    advice = (
+        "C is a parameter, whose layout is the caller's; cache_write the block, or cache_read where it is "
+        "read, and change the copy"
+    )
+    assert reason_of(lambda: sch.transform_layout(block, 0, lambda i, j: (j, i))) == (
+        f"transform_layout: {advice}"
+    )
+    assert reason_of(lambda: sch.storage_align(block, 0, 0, 8, 1)) == f"storage_align: {advice}"
+
+
+@pytest.mark.parametrize("value", ["much", 2**60 + 1, [0], True, 1e300])
+def test_padding_is_a_value_of_the_dtype(chain: PrimFunc, value: object) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    assert reason_of(lambda: sch.transform_layout(block, 0, lambda i, j: (j, i), value)) == (  # type: ignore[arg-type]
+        f"transform_layout: {value!r} is no value of float32, which B holds"
+    )
+
+
+def test_a_map_that_mixes_steps_and_elements_is_refused(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    block = sch.get_block("C")
+    assert reason_of(lambda: sch.transform_block_layout(block, lambda i, j, k: (i, j * 8 + k))) == (
+        "transform_block_layout: j * 8 + k mixes spatial and reduction steps of 'C'"
+    )
+
+
+def test_a_block_whose_loops_were_split_is_not_transformed(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("C")
+    i, _ = sch.get_loops(block)
+    sch.split(i, [None, 4])
+    assert reason_of(lambda: sch.transform_block_layout(block, lambda i, j: (j, i))) == (
+        "transform_block_layout: 'C' takes 'i' from i_0 * 4 + i_1, which is no loop of its own; "
+        "do this before its loops are split, fused or moved"
+    )
+
+
+def test_a_map_without_a_known_way_back_does_not_make_loops(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("C")
+    assert reason_of(lambda: sch.transform_block_layout(block, lambda i, j: ((i + j) % 10, j))) == (
+        "transform_block_layout: the way back from ((i + j) % 10, j) is not known; "
+        "divide single indices, in several steps if need be"
+    )
+
+
+@pytest.mark.parametrize(
+    ("axis", "factor", "offset", "reason"),
+    [
+        (2, 8, 0, "B has 2 dimensions; there is no axis 2"),
+        (1, 8, 0, "elements of the last dimension of B are next to each other; align another"),
+        (0, 0, 0, "factor is a number of elements from 1 to 4096, got 0"),
+        (0, 8, 8, "offset is a number of elements from 0 to 7, got 8"),
+    ],
+)
+def test_an_alignment_that_does_not_exist_is_refused(
+    chain: PrimFunc, axis: int, factor: int, offset: int, reason: str
+) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    assert reason_of(lambda: sch.storage_align(block, 0, axis, factor, offset)) == f"storage_align: {reason}"
+
+
+def test_lowering_pads_the_rows_to_the_pitch(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    sch.storage_align(sch.get_block("B"), 0, axis=0, factor=8, offset=1)
+    lowered = lowering(Target.parse("llvm")).run(sch.func)
+    assert str(lowered) == (
+        "def chain(A: float32[10, 6], C: float32[10, 6]):\n"
+        "    B = global(float32[10, 9])\n"
+        "    for i in range(10):\n"
+        "        for j in range(6):\n"
+        "            B[i, j] = A[i, j] * 2.0\n"
+        "    for i in range(10):\n"
+        "        for j in range(6):\n"
+        "            C[i, j] = B[i, j] + 1.0\n"
+    )
+
+
+def test_the_keys_of_alignments_are_not_annotated_by_hand(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    assert reason_of(lambda: sch.annotate(block, "align_0", "8+1")) == (
+        "annotate: the key 'align_0' belongs to a step of its own"
+    )
+
+
+@pytest.mark.parametrize(
+    ("index_map", "message", "at"),
+    [
+        ([], "an index map has from 1 to 32 outputs, got 0", ""),
+        ("i", "expected an array, got 'i'", ""),
+        ([[[1, -1]]], "an index of a map is a number from 0, got -1", "/0/0/1"),
+        ([[[1, ["mod", 0, 4]]]], "an atom is the number of an index, or ['floordiv', a, b]", "/0/0/1"),
+        ([[[1, ["floordiv", [[1, 0]], 0]]]], "the divisor must be at least 1, got 0", "/0/0/1/2"),
+        ([[[1.5, 0]]], "expected an integer up to 2**31, got 1.5", "/0/0/0"),
+    ],
+)
+def test_a_map_in_a_trace_is_checked(index_map: object, message: str, at: str) -> None:
+    steps = [
+        {"do": "get_block", "block": 0, "out": ["b0"]},
+        {"do": "transform_layout", "block": "b0", "index": 0, "index_map": index_map},
+    ]
+    with pytest.raises(TraceError) as caught:
+        Trace.from_json({"version": 1, "steps": steps})
+    assert str(caught.value) == f"{message} (at /steps/1/index_map{at})"

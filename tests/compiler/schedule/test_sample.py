@@ -1,0 +1,115 @@
+"""Samplers: what they offer, what of it enters the trace, and how it is replayed."""
+
+import numpy as np
+import pytest
+
+from tilewright.compiler import interpret
+from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.schedule import Schedule, ScheduleError, Trace, TraceError
+from tilewright.compiler.schedule.choose import Enumeration
+
+
+def tiled(func: PrimFunc) -> Schedule:
+    sch = Schedule(func)
+    c = sch.get_block("C")
+    i, _, _ = sch.get_loops(c)
+    sch.split(i, sch.sample_perfect_tile(i, n=3, max_innermost_factor=4))
+    return sch
+
+
+def test_a_perfect_tile_is_of_the_divisors_and_its_product_divides_the_extent(matmul: PrimFunc) -> None:
+    sch = tiled(matmul)
+    assert {k: v.domain for k, v in sch.knobs.items()} == {"i_tile0": (1, 2, 5, 10), "i_tile1": (1, 2)}
+    assert [str(c) for c in sch.constraints] == ["-i_tile0 * i_tile1 * (10 // (i_tile0 * i_tile1)) + 10"]
+
+
+def test_a_perfect_tile_round_trips_through_json_and_resolves_to_a_plain_split(matmul: PrimFunc) -> None:
+    trace = Trace.from_json(tiled(matmul).trace.to_json())
+    assert trace.knobs == ("i_tile0", "i_tile1")
+    assert trace.apply(matmul).trace == trace
+    by_hand = Schedule(matmul)
+    by_hand.split(by_hand.get_loops(by_hand.get_block("C"))[0], [None, 5, 2])
+    resolved = trace.resolve({"i_tile0": 5, "i_tile1": 2})
+    assert structural_equal(resolved.apply(matmul).func, by_hand.func)
+    arrays = interpret.random_inputs(matmul, 0)
+    interpret.run(resolved.apply(matmul).func, arrays)
+    assert interpret.check(interpret.expected(matmul, arrays), arrays).ok
+
+
+def test_a_perfect_tile_prints_as_python_that_makes_it_again(matmul: PrimFunc) -> None:
+    trace = tiled(matmul).trace
+    assert trace.script() == (
+        "C = sch.get_block('C')\n"
+        "i, _, _ = sch.get_loops(C)\n"
+        "_, i_tile0, i_tile1 = sch.sample_perfect_tile(i, 3, max_innermost_factor=4)\n"
+        "sch.split(i, factors=[None, i_tile0, i_tile1])\n"
+    )
+    sch = Schedule(matmul)
+    exec(trace.script(), {"sch": sch})
+    assert sch.trace.canonical_json() == trace.canonical_json()
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.0, "2"])
+def test_a_perfect_tile_takes_a_number_of_factors(matmul: PrimFunc, n: int) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match="n and max_innermost_factor are integers of at least 1"):
+        sch.sample_perfect_tile(sch.get_loops(sch.get_block("C"))[0], n)
+
+
+def test_a_perfect_tile_refuses_a_name_that_is_taken(matmul: PrimFunc) -> None:
+    sch = tiled(matmul)
+    with pytest.raises(ScheduleError, match="'i_tile0' is taken, or no identifier"):
+        sch.sample_perfect_tile(sch.get_loops(sch.get_block("C"))[-1], 2, names=["i_tile0"])
+
+
+def test_a_trace_with_a_perfect_tile_needs_a_value_for_each_knob(matmul: PrimFunc) -> None:
+    with pytest.raises(TraceError, match="knob 'i_tile1' takes an integer of at least 1, got None"):
+        tiled(matmul).trace.resolve({"i_tile0": 1})
+
+
+def test_a_compute_location_is_a_loop_under_which_the_block_may_be_moved(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    c = sch.get_block("C")
+    i, j = sch.get_loops(sch.get_block("D"))
+    assert [sch.sample_compute_location(c, decision=n).var for n in (0, 1)] == [i.var, j.var]
+    sch.compute_at(c, sch.sample_compute_location(c))
+    again = Trace.from_json(sch.trace.to_json()).apply(matmul)
+    assert structural_equal(again.func, sch.func)
+    arrays = interpret.random_inputs(matmul, 0)
+    interpret.run(sch.func, arrays)
+    assert interpret.check(interpret.expected(matmul, arrays), arrays).ok
+
+
+def test_a_block_that_can_be_moved_nowhere_has_no_compute_location(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match="'D' may be moved under no loop of its readers"):
+        sch.sample_compute_location(sch.get_block("D"))
+
+
+def test_a_decision_beyond_the_places_is_refused(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match=r"decision 2 is none of the 2 places \(i, j\)"):
+        sch.sample_compute_location(sch.get_block("C"), decision=2)
+
+
+def test_an_enumeration_takes_every_combination_once() -> None:
+    seen: list[tuple[str, ...]] = []
+    path: tuple[int, ...] | None = ()
+    while path is not None:
+        e = Enumeration(path)
+        # The second choice exists under one alternative of the first only.
+        if e.choose(["a", "b"], "first") == 1:
+            e.choose(["x", "y", "z"], "second")
+        seen.append(e.labels)
+        path = e.next_path
+    assert seen == [("a",), ("b", "x"), ("b", "y"), ("b", "z")]
+
+
+def test_outside_of_a_search_the_first_structure_is_taken(matmul: PrimFunc) -> None:
+    assert Schedule(matmul).sample_structure([np.add, np.multiply]) is np.add
+
+
+@pytest.mark.parametrize("options", [[], "ab", 3])
+def test_a_structure_is_sampled_from_a_list(matmul: PrimFunc, options: list[int]) -> None:
+    with pytest.raises(ScheduleError, match="options are a list with something in it"):
+        Schedule(matmul).sample_structure(options)
