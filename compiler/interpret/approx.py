@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..ir.dtype import DType
-from .functions import FUNCTIONS, LIPSCHITZ, ULPS
+from ..ir.rounding import converted
+from .functions import FUNCTIONS, LIPSCHITZ, ULPS, power
 from .inputs import Array
 
 
@@ -42,7 +43,7 @@ def _all_finite(x: Array) -> bool:
 
 def rounding(r: Array, dtype: DType, ulps: float = 1.0) -> Array:
     """The error of rounding results `r`; 0 for an infinity."""
-    tiny = float(np.finfo(np.float32 if dtype.code == "bfloat" else dtype.numpy).smallest_subnormal)
+    tiny = 2.0**-133 if dtype.code == "bfloat" else float(np.finfo(dtype.numpy).smallest_subnormal)
     size = np.abs(r)
     if not _all_finite(r):
         size = np.where(np.isfinite(r), size, 0.0)
@@ -133,7 +134,7 @@ def _float_binary(op: str, dtype: DType, a: Approx, b: Approx) -> Approx:
             r = a.value / b.value
             return fit(r, _sum(_quotient_error(r, a, b), rounding(r, dtype)), dtype)
     assert op == "pow"
-    r = np.power(a.value, b.value)
+    r = power(a.value, b.value)
     return fit(r, _sum(_power_error(r, a, b), rounding(r, dtype, ULPS["pow"])), dtype)
 
 
@@ -151,7 +152,7 @@ def _power_error(r: Array, a: Approx, b: Approx) -> Array | None:
     ea = a.error if a.error is not None else np.zeros(())
     eb = b.error if b.error is not None else np.zeros(())
     # a power is monotone in each operand: the corners of the box around them hold the extremes
-    corners = [np.power(a.value + s * ea, b.value + t * eb) for s in (-1, 1) for t in (-1, 1)]
+    corners = [power(a.value + s * ea, b.value + t * eb) for s in (-1, 1) for t in (-1, 1)]
     return _farthest(r, corners)
 
 
@@ -199,7 +200,7 @@ def unary(op: str, dtype: DType, a: Approx) -> Approx:
     ulps = ULPS.get(op)
     if ulps is None:
         return Approx(r, carried)
-    return fit(r, _sum(carried, rounding(np.ones(()) if op in LIPSCHITZ else r, dtype, ulps)), dtype)
+    return fit(r, _sum(carried, rounding(np.ones_like(r) if op in LIPSCHITZ else r, dtype, ulps)), dtype)
 
 
 def _spread(op: str, r: Array, x: Array, e: Array) -> Array:
@@ -271,7 +272,17 @@ def cast(source: DType, to: DType, a: Approx) -> Approx:
         return fit(a.value, _sum(carried, rounding(a.value, to)), to)
     if to.is_float:
         # One rounding of an exact integer: the same in every implementation.
-        return Approx(a.value.astype(to.numpy).astype(np.float64), carried)
+        return Approx(converted(a.value, to).astype(np.float64), carried)
     if source.is_float and carried is not None:
         carried = np.trunc(a.value + carried) - np.trunc(a.value - carried)
+    if source.is_float:
+        carried = _sum(carried, _undefined(a.value, to))
     return Approx(a.value.astype(to.numpy), carried)
+
+
+def _undefined(x: Array, to: DType) -> Array | None:
+    """Infinite where the integer that a float becomes is not specified: out of range, and of NaN. Integers
+    below 32 bits are made by way of int32."""
+    low, high = to.limits if to.bits >= 32 else (-(2**31), 2**31 - 1)
+    known = (np.trunc(x) >= low) & (x < float(high + 1))
+    return None if bool(known.all()) else np.where(known, 0.0, np.inf)

@@ -10,6 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..arith import Poly, Var
 from ..ir.expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
+from ..ir.rounding import converted
 from .approx import Approx, binary, cast, compare, select, unary
 from .inputs import Array
 
@@ -57,7 +58,7 @@ def evaluate(e: Expr, box: Box, memory: Memory, guarded: bool = False) -> Approx
         case Cast(dtype, a):
             return cast(a.dtype, dtype, evaluate(a, box, memory, guarded))
         case IndexValue(p, dtype):
-            exact = index_array(p, box).astype(dtype.numpy)
+            exact = converted(index_array(p, box), dtype)
             return Approx(exact.astype(np.float64) if dtype.is_float else exact)
     raise TypeError(f"not an expression: {e!r}")
 

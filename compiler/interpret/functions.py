@@ -42,6 +42,13 @@ def _rsqrt(x: Array) -> Array:
     return np.asarray(1.0 / np.sqrt(x))
 
 
+def power(a: Array, b: Array) -> Array:
+    """a to the power of b by C's rules; NumPy takes the root for an exponent that is 0.5 throughout, and so
+    gives -0 of -0 and NaN of -infinity."""
+    r = np.power(a, b)
+    return np.where(b == 0.5, np.where(a == -np.inf, np.asarray(np.inf, r.dtype), r + r.dtype.type(0)), r)
+
+
 FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "exp": np.exp,
     "log": np.log,

@@ -147,7 +147,7 @@ class _Writer:
 
     def dtype(self, dtype: DType) -> str:
         name = f"t_{dtype}"
-        self.constants[name] = dtype.numpy
+        self.constants[name] = dtype
         return name
 
     def value(self, e: Expr, m: dict[Atom, Poly]) -> str:

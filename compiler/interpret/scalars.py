@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..ir.dtype import DType
-from .functions import FUNCTIONS
+from ..ir.rounding import converted
+from .functions import FUNCTIONS, power
 
 Scalar = Any
 
@@ -39,9 +40,14 @@ def truncdiv(a: Scalar, b: Scalar) -> Scalar:
     return (a - np.fmod(a, b)) // b
 
 
-def cast(x: Scalar, dtype: np.dtype[Any]) -> Scalar:
-    """Conversion by the rules of astype."""
-    return np.asarray(x).astype(dtype)[()]
+def cast(x: Scalar, dtype: DType) -> Scalar:
+    """Conversion by the rules of astype, rounded once."""
+    return converted(np.asarray(x), dtype)[()]
+
+
+def power_(a: Scalar, b: Scalar) -> Scalar:
+    """a to the power of b, in their dtype."""
+    return power(np.asarray(a), np.asarray(b)).astype(a.dtype)[()]
 
 
 HELPERS: dict[str, Any] = {
@@ -51,7 +57,7 @@ HELPERS: dict[str, Any] = {
     "max_": largest,
     "truncdiv_": truncdiv,
     "truncmod_": np.fmod,
-    "pow_": np.power,
+    "pow_": power_,
     "shl_": np.left_shift,
     "shr_": np.right_shift,
 }

@@ -24,7 +24,19 @@ from .printer import loop_nest, script
 from .span import Span, user_span
 from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
 from .verify import verify
-from .visit import buffers_read, children, indices_of, loads, map_expr, map_loads, rewrite, walk, walk_expr
+from .visit import (
+    buffers_read,
+    children,
+    indices_of,
+    loads,
+    map_expr,
+    map_loads,
+    only_moves,
+    rewrite,
+    walk,
+    walk_expr,
+    widest_value,
+)
 
 __all__ = [
     "BOOL",
@@ -67,6 +79,7 @@ __all__ = [
     "map_expr",
     "map_loads",
     "nest",
+    "only_moves",
     "rewrite",
     "script",
     "sizes_from",
@@ -76,5 +89,6 @@ __all__ = [
     "verify",
     "walk",
     "walk_expr",
+    "widest_value",
     "workload_key",
 ]

@@ -57,6 +57,16 @@ class DType:
         return self.code in ("float", "bfloat")
 
     @property
+    def is_narrow(self) -> bool:
+        """float16 or bfloat16: 16 bits in memory, as a value a float32 rounded after every operation."""
+        return self.is_float and self.bits == 16
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of one element as a value that is computed with."""
+        return 4 if self.is_narrow else self.bytes
+
+    @property
     def is_int(self) -> bool:
         """int or uint; bool is neither integer nor float."""
         return self.code in ("int", "uint")

@@ -46,6 +46,25 @@ def loads(e: Expr) -> Iterator[Load]:
             yield x
 
 
+def only_moves(e: Expr) -> bool:
+    """Whether `e` computes nothing of its dtype: an element, a constant, or a choice between such."""
+    match e:
+        case Select(_, a, b):
+            return only_moves(a) and only_moves(b)
+        case Load(buffer):
+            return buffer.scope != "register"
+    return type(e) is Const
+
+
+def widest_value(b: Block) -> int:
+    """Bytes of the widest element that the block computes with; one that is only moved counts as in
+    memory."""
+    values: list[Expr] = [b.value] if b.init is None else [b.value, b.init]
+    if b.buffer.scope != "register" and all(only_moves(v) for v in values):
+        return max([b.buffer.dtype.bytes, *(e.dtype.bytes for v in values for e in walk_expr(v))])
+    return max([b.buffer.dtype.value_bytes, *(e.dtype.value_bytes for v in values for e in walk_expr(v))])
+
+
 def indices_of(e: Expr) -> Iterator[Poly]:
     """Every polynomial that stands in `e`, in order."""
     for x in walk_expr(e):

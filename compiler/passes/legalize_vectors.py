@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..arith import Atom, Poly, Var, poly, substitute
-from ..ir import Block, Buffer, Expr, For, LoopKind, PrimFunc, Stmt, loads, rewrite, walk, walk_expr
+from ..ir import Block, Buffer, For, LoopKind, PrimFunc, Stmt, loads, rewrite, walk, widest_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def _lanes(func: PrimFunc, vector_bytes: int) -> dict[Var, int]:
     for path, b in func.blocks():
         for f in path:
             if f.kind is LoopKind.VECTORIZED:
-                fit = max(1, vector_bytes // _widest(b))
+                fit = max(1, vector_bytes // widest_value(b))
                 lanes[f.var] = min(fit, lanes.get(f.var, fit))
                 for r in _registers(b):
                     sharing.setdefault(r, set()).add(f.var)
@@ -98,9 +98,3 @@ def _lanes(func: PrimFunc, vector_bytes: int) -> dict[Var, int]:
 def _registers(b: Block) -> list[Buffer]:
     """The register buffers that the block touches."""
     return [x for x in (b.buffer, *(y.buffer for y in loads(b.value))) if x.scope == "register"]
-
-
-def _widest(b: Block) -> int:
-    """Bytes of the widest element that the block computes with."""
-    values: list[Expr] = [b.value] if b.init is None else [b.value, b.init]
-    return max([b.buffer.dtype.bytes, *(e.dtype.bytes for v in values for e in walk_expr(v))])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product as cartesian
 
 from ..arith import Knob, Poly, Var, poly
-from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads
+from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
 from ..ir.func import fresh
 from ..schedule import LoopRV, Schedule
 from ..target import Target
@@ -107,8 +107,12 @@ def fit(domain: tuple[int, ...], extent: Poly) -> tuple[int, ...]:
 def lane_widths(target: Target, block: Block, extent: Poly) -> tuple[int, ...]:
     """One and half a machine register of the widest element that the block touches; the whole loop where that
     is shorter."""
-    bits = max(b.dtype.bits for b in (block.buffer, *buffers_read(block)))
-    full = target.lanes(bits)
+    touched = (block.buffer, *buffers_read(block))
+    if only_moves(block.value):
+        widest = max(b.dtype.bytes for b in touched)
+    else:
+        widest = max(b.dtype.value_bytes for b in touched)
+    full = target.lanes(widest * 8)
     most = extent.const or full
     return tuple(sorted({min(most, max(2, full // 2)), min(most, max(2, full))}))
 

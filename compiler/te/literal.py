@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ir.dtype import DType, TypeMismatch
 from ..ir.expr import Const
+from ..ir.rounding import rounded as nearest
 from ..ir.span import Span
 from .errors import mismatch
 
@@ -62,8 +63,7 @@ def _float(value: int, dtype: DType) -> float:
 
 
 def _rounded(value: float, dtype: DType) -> float:
-    with np.errstate(all="ignore"):
-        rounded = float(dtype.numpy.type(value))
+    rounded = nearest(value, dtype)
     if math.isinf(rounded) and not math.isinf(value):
         raise TypeMismatch(f"the literal {value!r} is beyond the range of {dtype}")
     if rounded == 0 and value != 0:

@@ -3,6 +3,7 @@
 Integers wrap around, as NumPy's do. Division of integers by zero gives 0, and so does the remainder; the
 lowest integer divided by -1 is itself. A shift by the width or more (or by less than 0) leaves what
 shifting one bit at a time would: 0, or -1 for a negative number shifted right. `min` and `max` hand on NaN.
+float16 and bfloat16 are rounded after every operation.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ...ir.expr import BinaryOp, CompareOp, UnaryOp
 from ..errors import BuildError
 from .builder import Builder
 from .dtypes import literal, suffix, value_type, vector_type
+from .narrow import Narrow
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -29,10 +31,13 @@ class Arithmetic:
     has_rounding: whether the processor rounds floats to integers in one instruction.
     """
 
-    def __init__(self, builder: Builder, lanes: int | None, *, contract: bool, has_rounding: bool) -> None:
+    def __init__(
+        self, builder: Builder, lanes: int | None, narrow: Narrow, *, contract: bool, has_rounding: bool
+    ) -> None:
         self._b = builder
         self._put: Callable[[str], str] = builder.shared
         self.lanes = lanes
+        self._narrow = narrow
         self._contract = " contract" if contract else ""
         self._has_rounding = has_rounding
 
@@ -44,12 +49,12 @@ class Arithmetic:
         """
         kind = self.kind(dtype)
         if dtype.is_float:
+            if op in _FLOAT and dtype.is_narrow:
+                return self._narrow.rounded(self._put(f"{_FLOAT[op]} {kind} {a}, {b}"), dtype)
             if op in _FLOAT:
                 return self._put(f"{_FLOAT[op]}{self._contract} {kind} {a}, {b}")
             if op in ("min", "max"):
                 return self._extreme("olt" if op == "min" else "ogt", dtype, a, b)
-            if op == "pow":
-                return self._power(dtype, a, constant)
         elif dtype.is_bool:
             if op in ("and", "or", "xor"):
                 return self._put(f"{op} {kind} {a}, {b}")
@@ -189,30 +194,12 @@ class Arithmetic:
         more = self._put(f"add {kind} {r}, {b}")
         return self.select(down, dtype, less, q), self.select(down, dtype, more, r)
 
-    def _power(self, dtype: DType, a: str, exponent: int | float | bool | None) -> str:
-        if exponent == 0.5:
-            return self._call("sqrt", dtype, a)
-        if exponent is None or not abs(exponent) <= 64 or exponent != int(exponent):
-            raise BuildError(
-                f"no code for pow of {dtype} unless the exponent is a constant: 0.5 or an integer up to 64"
-            )
-        n, kind = abs(int(exponent)), self.kind(dtype)
-        result: str | None = None
-        while n:
-            if n & 1:
-                result = a if result is None else self._put(f"fmul {kind} {result}, {a}")
-            n >>= 1
-            if n:
-                a = self._put(f"fmul {kind} {a}, {a}")
-        one = self.const(1.0, dtype)
-        if result is None:
-            return one
-        return result if exponent > 0 else self._put(f"fdiv {kind} {one}, {result}")
-
     def _rounded(self, op: str, dtype: DType, a: str) -> str:
         """Rounding by adding and subtracting 2^mantissa, where there is no instruction for it."""
         kind = self.kind(dtype)
-        magic = self.const(2.0**23 if dtype.bits == 32 else 2.0**52, dtype)
+        # Of the type of the values: a float16 may not hold it.
+        wide = DType("float", 64 if dtype.bits == 64 else 32)
+        magic = self.const(2.0**52 if wide.bits == 64 else 2.0**23, wide)
         size = self._call("fabs", dtype, a)
         near = self._put(f"fsub {kind} {self._put(f'fadd {kind} {size}, {magic}')}, {magic}")
         near = self._call("copysign", dtype, near, a)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir import DType
+from ...ir import FLOAT32, FLOAT64, DType
 from .builder import Builder
 from .dtypes import literal, value_type, vector_type
+from .narrow import Narrow
 
 
 class Casts:
@@ -12,12 +13,14 @@ class Casts:
 
     Integers wrap around. Floats become integers by truncation towards zero; below 32 bits by way of int32,
     so that what int32 holds wraps around. A float beyond the integer's range, or a NaN, gives an
-    unspecified integer, as in NumPy. What is not 0 is True, NaN too.
+    unspecified integer, as in NumPy. What is not 0 is True, NaN too. Whatever becomes a float16 or a bfloat16
+    is rounded once.
     """
 
-    def __init__(self, builder: Builder, lanes: int | None) -> None:
+    def __init__(self, builder: Builder, lanes: int | None, narrow: Narrow) -> None:
         self._put = builder.shared
         self._lanes = lanes
+        self._narrow = narrow
 
     def cast(self, x: str, source: DType, target: DType) -> str:
         """The value of dtype `source` as one of dtype `target`."""
@@ -25,6 +28,10 @@ class Casts:
             return x
         if target.is_bool:
             return self._truth(x, source)
+        if target.is_narrow:
+            return self._to_narrow(x, source, target)
+        if source.is_narrow:
+            return x if target == FLOAT32 else self.cast(x, FLOAT32, target)
         if source.is_float:
             return self._float(x, source, target) if target.is_float else self._to_integer(x, source, target)
         if target.is_float:
@@ -45,6 +52,36 @@ class Casts:
         return self._convert(
             "fpext" if target.bits > source.bits else "fptrunc", x, source, value_type(target)
         )
+
+    def _to_narrow(self, x: str, source: DType, target: DType) -> str:
+        round_ = self._narrow.rounded
+        if source == FLOAT64:
+            return round_(self._narrow.odd(x), target, foreign=True)
+        if source.is_float:
+            return round_(x, target, foreign=True)
+        if source.bits > 16 and target.code == "bfloat":
+            # A float does not hold it, a double does: of 64 bits the part that can matter.
+            x = self._sticky(x, source) if source.bits == 64 else x
+            return self._to_narrow(self.cast(x, source, FLOAT64), FLOAT64, target)
+        # What a float does not hold is beyond float16's range in any case.
+        return round_(self.cast(x, source, FLOAT32), target)
+
+    def _sticky(self, x: str, source: DType) -> str:
+        """An integer of 64 bits as one of 53 that every shorter float is as far from: the last of the bits
+        kept says whether some below were set.
+        """
+        ints = self._kind("i64")
+
+        def const(value: int) -> str:
+            return str(value) if self._lanes is None else f"splat (i64 {value})"
+
+        low = self._put(f"and {ints} {x}, {const(0xFFF)}")
+        some = self._put(f"icmp ne {ints} {low}, {const(0)}")
+        last = self._put(f"select {self._kind('i1')} {some}, {ints} {const(0x800)}, {ints} {const(0)}")
+        head = self._put(f"or {ints} {self._put(f'and {ints} {x}, {const(-0x1000)}')}, {last}")
+        moved = self._put(f"add {ints} {x}, {const(2**52)}") if source.code == "int" else x
+        small = self._put(f"icmp ult {ints} {moved}, {const(2**53)}")
+        return self._put(f"select {self._kind('i1')} {small}, {ints} {x}, {ints} {head}")
 
     def _to_integer(self, x: str, source: DType, target: DType) -> str:
         if target.code == "uint" and target.bits == 64:

@@ -7,28 +7,30 @@ from ctypes import c_float
 from functools import lru_cache
 
 from ...ir import DType
+from ...ir.rounding import rounded
 from ..errors import BuildError
 
 _FLOATS = {32: "float", 64: "double"}
 SUPPORTED = (
-    "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "float32", "float64", "float16", "bfloat16",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
 
 
 @lru_cache(maxsize=64)
 def memory_type(dtype: DType) -> str:
-    """The type of an element in memory; a bool is a byte. Raises BuildError for a dtype without code
-    generation.
+    """The type of an element in memory: a bool is a byte, a float16 or bfloat16 its 16 bits. Raises
+    BuildError for a dtype without code generation.
     """
     if str(dtype) not in SUPPORTED:
         raise BuildError(f"no code for {dtype} yet; supported: {', '.join(SUPPORTED)}")
-    return _FLOATS[dtype.bits] if dtype.is_float else f"i{dtype.bits}"
+    return _FLOATS[dtype.bits] if dtype.is_float and not dtype.is_narrow else f"i{dtype.bits}"
 
 
 @lru_cache(maxsize=64)
 def value_type(dtype: DType) -> str:
-    """The type of an element as a value; a bool is one bit."""
-    return "i1" if dtype.is_bool else memory_type(dtype)
+    """The type of an element as a value; a bool is one bit, a float16 or bfloat16 a float that it holds."""
+    return "i1" if dtype.is_bool else "float" if dtype.is_narrow else memory_type(dtype)
 
 
 def suffix(element: str, lanes: int | None = None) -> str:
@@ -45,7 +47,10 @@ def vector_type(element: str, lanes: int | None) -> str:
 def literal(value: int | float | bool, dtype: DType) -> str:
     """An immediate. LLVM writes a float as the double of the same value."""
     if dtype.is_float:
-        number = float(value) if dtype.bits == 64 else c_float(value).value
+        if dtype.is_narrow:
+            number = rounded(value, dtype)
+        else:
+            number = float(value) if dtype.bits == 64 else c_float(value).value
         return "0x" + struct.pack(">d", number).hex().upper()
     if dtype.is_bool:
         return "true" if value else "false"

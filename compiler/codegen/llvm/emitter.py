@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 
-from ...ir import Block, Buffer, Load, PrimFunc
+from ...arith import Poly
+from ...ir import Block, Buffer, Load, PrimFunc, only_moves
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
 from ...runtime import ParamInfo, WorkspaceInfo
@@ -18,6 +19,7 @@ from ...target import Target
 from ..dims import bytes_of, shape_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
+from .abilities import has_half
 from .builder import MAX_INSTRUCTIONS, Builder
 from .conditions import Condition, Conditions, Value
 from .dtypes import memory_type, value_type
@@ -61,7 +63,9 @@ class _Emitter:
         point.names.update(zip(func.sizes, self._sizes, strict=True))
         indices = Indices(b, point)
         self._conditions = Conditions(b, point, indices)
-        self._memory = Memory(b, point, indices, self._conditions, self._pointers, frozenset(func.params))
+        self._memory = Memory(
+            b, point, indices, self._conditions, self._pointers, frozenset(func.params), has_half(target)
+        )
         self._values = Values(b, point, indices, self._conditions, self._memory, target)
         roots = tile_roots(func) if versioned else set()
         registers = self._memory.registers
@@ -132,19 +136,24 @@ class _Emitter:
         if runs is False:
             return
         self._memory.existing = exist
-        value = self._values.value(b.value)
         dtype = b.buffer.dtype
+        if dtype.is_narrow and runs is True and b.buffer.scope != "register" and only_moves(b.value):
+            bits = self._values.moved(b.value)
+            self._memory.store_bits(b, bits, self._exists(b, exist))
+            return
+        value = self._values.value(b.value)
         if runs is not True:
             # A step of a reduction outside of its range must change nothing.
             assert not isinstance(runs, bool)
             value = self._values.select(runs, dtype, value, self._values.value(self._own[b]))
-        where: Condition = True
-        if exist and (FREE, 1) not in b.annotations:
-            where = self._conditions.all_of(exist)
+        where = self._exists(b, exist)
         if b.buffer.scope == "register":
             self._to_register(b, value, where)
         else:
             self._memory.store(b, value, dtype, where)
+
+    def _exists(self, b: Block, exist: tuple[Poly, ...]) -> Condition:
+        return self._conditions.all_of(exist) if exist and (FREE, 1) not in b.annotations else True
 
     def _to_register(self, b: Block, value: Value, where: Condition) -> None:
         lanes, dtype = self._point.lanes, b.buffer.dtype

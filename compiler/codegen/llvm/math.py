@@ -8,6 +8,7 @@ reassociated.
 import struct
 from collections.abc import Callable, Sequence
 
+from .math_functions import function
 from .math_tables import TABLES, TANH_SMALL
 
 MAX_ULP = {
@@ -18,8 +19,14 @@ MAX_ULP = {
     "sigmoid": 2.0,
     "sqrt": 0.5,
     "rsqrt": 1.5,
+    "sin": 0.9,
+    "cos": 0.9,
+    "pow": 1.3,
 }
 """Largest error of each function, in units of the last place of the exact result, of float and of double."""
+
+MAX_PRODUCT = 8
+"""Powers with a constant exponent up to this are products."""
 
 
 class MathEmitter:
@@ -41,25 +48,30 @@ class MathEmitter:
         self._put = put
         self._element = element
         self._lanes = lanes
-        self._tables = t = TABLES[element]
+        self.tables = t = TABLES[element]
         self._type = self._vector(element)
         self._bits_type = self._vector(f"i{t.bits}")
         self._suffix = f"f{t.bits}" if lanes is None else f"v{lanes}f{t.bits}"
         # llvm.fma on a processor without the instruction is a library call.
+        self._has_fma = has_fma
         self._fma_name = "fma" if has_fma else "fmuladd"
 
-    def exp(self, x: str) -> str:
-        """e^x. Largest error found: float 0.99, double 0.98 ulp."""
-        t = self._tables
-        x = self._clamp(x, t.exp_low, t.exp_high)
+    def exp(self, x: str, low: str | None = None) -> str:
+        """e^x, or e^(x + low) for a number below the last place of x. Largest error found: float 0.99, double
+        0.98 ulp.
+        """
+        t = self.tables
+        x = self.clamp(x, t.exp_low, t.exp_high)
         shifted, r = self._reduce(x)
+        if low is not None:
+            r = self.add(r, low)
         # 2^n may be no normal number: multiply by 2^(n/2) and by 2^(n - n/2), of which only the second can
         # round.
-        magic = self._const(t.round_magic)
-        half = self._fma(self._sub(shifted, magic), self._const(0.5), magic)
-        rest = self._sub(shifted, self._sub(half, magic))
-        power = self._add(self._const(1.0), self._expm1_reduced(r))
-        return self._mul(self._mul(power, self._power_of_two(half)), self._power_of_two(rest))
+        magic = self.const(t.round_magic)
+        half = self._fma(self.sub(shifted, magic), self.const(0.5), magic)
+        rest = self.sub(shifted, self.sub(half, magic))
+        power = self.add(self.const(1.0), self._expm1_reduced(r))
+        return self.mul(self.mul(power, self._power_of_two(half)), self._power_of_two(rest))
 
     def sigmoid(self, x: str) -> str:
         """1 / (1 + e^-x). Largest error found: float 1.87, double 1.84 ulp.
@@ -67,95 +79,137 @@ class MathEmitter:
         With z = e^-|x| and w = z / (1 + z) it is z·(1 - w) below 0 and 1 - w above, so that small results
         are as exact as z: the quotient alone would add its two roundings to those of z.
         """
-        z = self.exp(self._negate(self._call("fabs", x)))
-        one = self._const(1.0)
-        w = self._div(z, self._add(one, z))
-        factor = self._select(self._compare("olt", x, self._const(0.0)), z, one)
-        return self._fma(self._negate(factor), w, factor)
+        z = self.exp(self.negate(self.call("fabs", x)))
+        one = self.const(1.0)
+        w = self.div(z, self.add(one, z))
+        factor = self._select(self.compare("olt", x, self.const(0.0)), z, one)
+        return self._fma(self.negate(factor), w, factor)
 
     def tanh(self, x: str) -> str:
         """x + x³·P(x²) up to 0.55, 1 - 2 / (e^2|x| + 1) above, with the sign of x.
 
         Largest error found: float 1.45, double 1.41 ulp.
         """
-        t = self._tables
-        one, two = self._const(1.0), self._const(2.0)
-        size = self._call("fabs", x)
-        square = self._mul(size, size)
-        small = self._fma(self._mul(size, square), self._polynomial(t.tanh, square), size)
+        t = self.tables
+        one, two = self.const(1.0), self.const(2.0)
+        size = self.call("fabs", x)
+        square = self.mul(size, size)
+        small = self._fma(self.mul(size, square), self.polynomial(t.tanh, square), size)
         a = self._at_most(size, t.tanh_one)
-        shifted, r = self._reduce(self._add(a, a))
-        below = self._fma(self._power_of_two(shifted), self._add(one, self._expm1_reduced(r)), one)
-        large = self._sub(one, self._div(two, below))
-        is_small = self._compare("olt", size, self._const(TANH_SMALL))
-        return self._call("copysign", self._select(is_small, small, large), x)
+        shifted, r = self._reduce(self.add(a, a))
+        below = self._fma(self._power_of_two(shifted), self.add(one, self._expm1_reduced(r)), one)
+        large = self.sub(one, self.div(two, below))
+        is_small = self.compare("olt", size, self.const(TANH_SMALL))
+        return self.call("copysign", self._select(is_small, small, large), x)
 
     def erf(self, x: str) -> str:
         """The error function: x + x·P(x²) up to 1, 1 - e^-Q(|x|) above, with the sign of x.
 
         Largest error found: float 1.27, double 1.19 ulp.
         """
-        t = self._tables
-        one = self._const(1.0)
-        size = self._call("fabs", x)
-        small = self._fma(size, self._polynomial(t.erf_small, self._mul(size, size)), size)
+        t = self.tables
+        one = self.const(1.0)
+        size = self.call("fabs", x)
+        small = self._fma(size, self.polynomial(t.erf_small, self.mul(size, size)), size)
         a = self._at_most(size, t.erf_one)
-        u = self._sub(a, self._const(t.erf_centre)) if t.erf_centre else a
-        exponent = self._negate(self._polynomial(t.erf_large, u))
+        u = self.sub(a, self.const(t.erf_centre)) if t.erf_centre else a
+        exponent = self.negate(self.polynomial(t.erf_large, u))
         shifted, r = self._reduce(exponent)
-        power = self._negate(self._power_of_two(shifted))
-        large = self._fma(power, self._add(one, self._expm1_reduced(r)), one)
-        return self._call("copysign", self._select(self._compare("olt", size, one), small, large), x)
+        power = self.negate(self._power_of_two(shifted))
+        large = self._fma(power, self.add(one, self._expm1_reduced(r)), one)
+        return self.call("copysign", self._select(self.compare("olt", size, one), small, large), x)
 
     def log(self, x: str) -> str:
         """The natural logarithm: -inf of ±0, NaN below 0.
 
         Largest error found: float 0.84, double 0.80 ulp.
         """
-        exponent, mantissa = self._split(x)
-        f = self._sub(mantissa, self._const(1.0))
+        exponent, mantissa = self.split(x)
+        f = self.sub(mantissa, self.const(1.0))
         result = self._log_float(exponent, f) if self._element == "float" else self._log_double(exponent, f)
-        zero, inf = self._const(0.0), self._const(float("inf"))
-        result = self._select(self._compare("ueq", x, inf), x, result)  # NaN too
-        result = self._select(self._compare("olt", x, zero), self._const(float("nan")), result)
-        return self._select(self._compare("oeq", x, zero), self._const(float("-inf")), result)
+        zero, inf = self.const(0.0), self.const(float("inf"))
+        result = self._select(self.compare("ueq", x, inf), x, result)  # NaN too
+        result = self._select(self.compare("olt", x, zero), self.const(float("nan")), result)
+        return self._select(self.compare("oeq", x, zero), self.const(float("-inf")), result)
 
     def sqrt(self, x: str) -> str:
         """The square root, correctly rounded; NaN below 0."""
-        return self._call("sqrt", x)
+        return self.call("sqrt", x)
 
     def rsqrt(self, x: str) -> str:
         """1 / sqrt(x): inf of 0, of its sign. Largest error found: float 1.50, double 1.50 ulp."""
-        return self._div(self._const(1.0), self._call("sqrt", x))
+        return self.div(self.const(1.0), self.call("sqrt", x))
+
+    def sin(self, x: str) -> str:
+        """The sine; NaN of infinities. Largest error found: float 0.51, double 0.80 ulp."""
+        return self._own("sin", x)
+
+    def cos(self, x: str) -> str:
+        """The cosine; NaN of infinities. Largest error found: float 0.51, double 0.80 ulp."""
+        return self._own("cos", x)
+
+    def pow(self, x: str, y: str, exponent: int | float | None = None) -> str:
+        """x^y, by the rules of C for what is 0, infinite or NaN. `exponent` is y where that is an immediate:
+        0.5 and integers up to 8 become a root, products and quotients, within 8 ulp.
+
+        Largest error found of the others: float 0.51, double 1.21 ulp.
+        """
+        if exponent == 0.5:
+            return self._root(x)
+        if exponent is None or not abs(exponent) <= MAX_PRODUCT or exponent != int(exponent):
+            return self._own("pow", x, y)
+        n, one = abs(int(exponent)), self.const(1.0)
+        base = self.div(one, x) if exponent < 0 else x
+        result: str | None = None
+        while n:
+            if n & 1:
+                result = base if result is None else self.mul(result, base)
+            n >>= 1
+            if n:
+                base = self.mul(base, base)
+        return one if result is None else result
+
+    def _root(self, x: str) -> str:
+        """sqrt, but 0 of -0 and infinity of -infinity, as a power is."""
+        infinite = self.compare("oeq", x, self.const(float("-inf")))
+        size = self._select(infinite, self.const(float("inf")), x)
+        return self.call("sqrt", self.add(size, self.const(0.0)))
+
+    def _own(self, name: str, *operands: str) -> str:
+        """A call of a function that stands in the module."""
+        f = function(name, self._element, self._lanes, self._has_fma)
+        self.declarations |= f.definitions
+        given = ", ".join(f"{self._type} {x}" for x in operands)
+        return self._put(f"call {self._type} @{f.symbol}({given})")
 
     def _reduce(self, x: str) -> tuple[str, str]:
         """x = n·ln2 + r with |r| ≤ ln2/2, for |x| ≤ 800: n plus the magic number, and r."""
-        t = self._tables
-        magic = self._const(t.round_magic)
-        shifted = self._fma(x, self._const(1.4426950408889634), magic)
-        n = self._sub(shifted, magic)
-        r = self._fma(n, self._const(-t.ln2_high), x)
-        return shifted, self._fma(n, self._const(-t.ln2_low), r)
+        t = self.tables
+        magic = self.const(t.round_magic)
+        shifted = self._fma(x, self.const(1.4426950408889634), magic)
+        n = self.sub(shifted, magic)
+        r = self._fma(n, self.const(-t.ln2_high), x)
+        return shifted, self._fma(n, self.const(-t.ln2_low), r)
 
     def _power_of_two(self, shifted: str) -> str:
         """2^n of n plus the magic number: its low bits are the biased exponent."""
-        t = self._tables
+        t = self.tables
         bits = self._put(f"bitcast {self._type} {shifted} to {self._bits_type}")
         exponent = self._put(f"shl {self._bits_type} {bits}, {self._int(t.mantissa)}")
         return self._put(f"bitcast {self._bits_type} {exponent} to {self._type}")
 
     def _expm1_reduced(self, r: str) -> str:
         """e^r - 1 = r + r²·P(r) on the reduced range."""
-        return self._fma(self._mul(r, r), self._polynomial(self._tables.expm1, r), r)
+        return self._fma(self.mul(r, r), self.polynomial(self.tables.expm1, r), r)
 
-    def _split(self, x: str) -> tuple[str, str]:
+    def split(self, x: str) -> tuple[str, str]:
         """x = 2^e·m with m from log_from to twice that: e as a floating-point number, and m. Of x > 0
         only.
         """
-        t = self._tables
+        t = self.tables
         ints = self._bits_type
-        tiny = self._compare("olt", x, self._const(2.0 ** (1 - t.bias)))
-        normal = self._select(tiny, self._mul(x, self._const(2.0**t.mantissa)), x)
+        tiny = self.compare("olt", x, self.const(2.0 ** (1 - t.bias)))
+        normal = self._select(tiny, self.mul(x, self.const(2.0**t.mantissa)), x)
         bits = self._put(f"bitcast {self._type} {normal} to {ints}")
         start = self._bits_of(t.log_from)
         bits = self._put(f"add {ints} {bits}, {self._int(self._bits_of(1.0) - start)}")
@@ -164,9 +218,9 @@ class MathEmitter:
         biased = self._put(f"lshr {ints} {bits}, {self._int(t.mantissa)}")
         biased = self._put(f"or {ints} {biased}, {self._int(self._bits_of(2.0**t.mantissa))}")
         offset = 2.0**t.mantissa + t.bias
-        exponent = self._sub(
+        exponent = self.sub(
             self._put(f"bitcast {ints} {biased} to {self._type}"),
-            self._select(tiny, self._const(offset + t.mantissa), self._const(offset)),
+            self._select(tiny, self.const(offset + t.mantissa), self.const(offset)),
         )
         bits = self._put(f"and {ints} {bits}, {self._int(2**t.mantissa - 1)}")
         bits = self._put(f"add {ints} {bits}, {self._int(start)}")
@@ -174,65 +228,65 @@ class MathEmitter:
 
     def _log_float(self, exponent: str, f: str) -> str:
         """e·ln2 + f - f²/2 + f³·P(f), the small terms first."""
-        t = self._tables
-        square = self._mul(f, f)
-        tail = self._mul(self._mul(square, f), self._polynomial(t.log, f))
-        tail = self._fma(exponent, self._const(t.ln2_low), tail)
-        tail = self._fma(square, self._const(-0.5), tail)
-        return self._fma(exponent, self._const(t.ln2_high), self._add(f, tail))
+        t = self.tables
+        square = self.mul(f, f)
+        tail = self.mul(self.mul(square, f), self.polynomial(t.log, f))
+        tail = self._fma(exponent, self.const(t.ln2_low), tail)
+        tail = self._fma(square, self.const(-0.5), tail)
+        return self._fma(exponent, self.const(t.ln2_high), self.add(f, tail))
 
     def _log_double(self, exponent: str, f: str) -> str:
         """log(1+f) = f - (f²/2 - s·(f²/2 + R)) with s = f/(2+f), R = s²·P(s²)."""
-        t = self._tables
-        s = self._div(f, self._add(self._const(2.0), f))
-        z = self._mul(s, s)
-        half_square = self._mul(self._mul(f, self._const(0.5)), f)
-        rest = self._fma(z, self._polynomial(t.log, z), half_square)
-        tail = self._fma(s, rest, self._mul(exponent, self._const(t.ln2_low)))
-        low = self._sub(self._sub(half_square, tail), f)
-        return self._fma(exponent, self._const(t.ln2_high), self._negate(low))
+        t = self.tables
+        s = self.div(f, self.add(self.const(2.0), f))
+        z = self.mul(s, s)
+        half_square = self.mul(self.mul(f, self.const(0.5)), f)
+        rest = self._fma(z, self.polynomial(t.log, z), half_square)
+        tail = self._fma(s, rest, self.mul(exponent, self.const(t.ln2_low)))
+        low = self.sub(self.sub(half_square, tail), f)
+        return self._fma(exponent, self.const(t.ln2_high), self.negate(low))
 
-    def _polynomial(self, coefficients: Sequence[float], x: str) -> str:
+    def polynomial(self, coefficients: Sequence[float], x: str) -> str:
         """Horner's rule, lowest power first in the coefficients."""
-        value = self._const(coefficients[-1])
+        value = self.const(coefficients[-1])
         for c in reversed(coefficients[:-1]):
-            value = self._fma(value, x, self._const(c))
+            value = self._fma(value, x, self.const(c))
         return value
 
-    def _clamp(self, x: str, low: float, high: float) -> str:
+    def clamp(self, x: str, low: float, high: float) -> str:
         """x within the limits; NaN stays NaN, as a comparison with it is false."""
-        low_value = self._const(low)
-        return self._at_most(self._select(self._compare("olt", x, low_value), low_value, x), high)
+        low_value = self.const(low)
+        return self._at_most(self._select(self.compare("olt", x, low_value), low_value, x), high)
 
     def _at_most(self, x: str, high: float) -> str:
-        value = self._const(high)
-        return self._select(self._compare("ogt", x, value), value, x)
+        value = self.const(high)
+        return self._select(self.compare("ogt", x, value), value, x)
 
     def _fma(self, x: str, y: str, z: str) -> str:
-        return self._call(self._fma_name, x, y, z)
+        return self.call(self._fma_name, x, y, z)
 
-    def _add(self, x: str, y: str) -> str:
+    def add(self, x: str, y: str) -> str:
         return self._put(f"fadd {self._type} {x}, {y}")
 
-    def _sub(self, x: str, y: str) -> str:
+    def sub(self, x: str, y: str) -> str:
         return self._put(f"fsub {self._type} {x}, {y}")
 
-    def _mul(self, x: str, y: str) -> str:
+    def mul(self, x: str, y: str) -> str:
         return self._put(f"fmul {self._type} {x}, {y}")
 
-    def _div(self, x: str, y: str) -> str:
+    def div(self, x: str, y: str) -> str:
         return self._put(f"fdiv {self._type} {x}, {y}")
 
-    def _negate(self, x: str) -> str:
+    def negate(self, x: str) -> str:
         return self._put(f"fneg {self._type} {x}")
 
-    def _compare(self, how: str, x: str, y: str) -> str:
+    def compare(self, how: str, x: str, y: str) -> str:
         return self._put(f"fcmp {how} {self._type} {x}, {y}")
 
     def _select(self, condition: str, x: str, y: str) -> str:
         return self._put(f"select {self._vector('i1')} {condition}, {self._type} {x}, {self._type} {y}")
 
-    def _call(self, name: str, *values: str) -> str:
+    def call(self, name: str, *values: str) -> str:
         function = f"@llvm.{name}.{self._suffix}"
         types = ", ".join([self._type] * len(values))
         self.declarations.add(f"declare {self._type} {function}({types})")
@@ -241,13 +295,13 @@ class MathEmitter:
     def _vector(self, element: str) -> str:
         return element if self._lanes is None else f"<{self._lanes} x {element}>"
 
-    def _const(self, value: float) -> str:
+    def const(self, value: float) -> str:
         """A literal: LLVM writes a float as the double of the same value."""
         word = f"0x{struct.unpack('<Q', struct.pack('<d', self._rounded(value)))[0]:016X}"
         return word if self._lanes is None else f"splat ({self._element} {word})"
 
     def _int(self, value: int) -> str:
-        return str(value) if self._lanes is None else f"splat (i{self._tables.bits} {value})"
+        return str(value) if self._lanes is None else f"splat (i{self.tables.bits} {value})"
 
     def _rounded(self, value: float) -> float:
         return value if self._element == "double" else float(struct.unpack("<f", struct.pack("<f", value))[0])

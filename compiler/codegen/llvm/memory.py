@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
+
+import numpy as np
 
 from ...arith import Poly, poly, proven_negative
 from ...ir import Block, Buffer, DType, Load
@@ -11,6 +14,7 @@ from .builder import Builder
 from .conditions import Condition, Conditions, Value
 from .dtypes import literal, memory_type, suffix, value_type, vector_type
 from .indices import Index, Indices, Terms
+from .narrow import Narrow
 from .point import Point
 from .registers import Registers
 
@@ -37,6 +41,7 @@ class Memory:
         conditions: Conditions,
         pointers: dict[Buffer, str],
         parameters: frozenset[Buffer],
+        has_half: bool,
     ) -> None:
         self._b = builder
         self._point = point
@@ -51,6 +56,8 @@ class Memory:
         self.existing: Conjunction = ()
         self._prepared: dict[tuple[int, Conjunction], _Access] = {}
         self._stores: dict[Buffer, int] = {}
+        self._has_half = has_half
+        self._narrows: dict[int | None, Narrow] = {}
 
     def load(self, x: Load) -> Value:
         """The element, or one for each lane. What comes back where `reading` does not hold means nothing."""
@@ -60,18 +67,36 @@ class Memory:
         """The element, or 0 where `reading` does not hold."""
         return self._load(x, zero=True)
 
+    def load_bits(self, x: Load, *, zero: bool) -> Value:
+        """The element as it stands in memory, of a buffer that is none of registers; `zero`: 0 where
+        `reading` does not hold.
+        """
+        return self._load_memory(x, zero, bits=True)
+
+    def narrow(self, is_vector: bool) -> Narrow:
+        """The conversions of float16 and bfloat16."""
+        lanes = self._point.lanes if is_vector else None
+        narrow = self._narrows.get(lanes)
+        if narrow is None:
+            narrow = self._narrows[lanes] = Narrow(self._b.shared, lanes, has_half=self._has_half)
+        return narrow
+
     def store(self, b: Block, value: Value, dtype: DType, where: Condition) -> None:
         """Writes the block's element, or one for each lane, where the condition holds."""
+        self.store_bits(b, self.to_memory(value, dtype), where)
+
+    def store_bits(self, b: Block, value: Value, where: Condition) -> None:
+        """Writes the block's element, given as it stands in memory."""
         access = self._access(id(b), b.buffer, b.indices, ())
         index = self._indices.at(access.flat)
         self._stores[b.buffer] = self._stores.get(b.buffer, 0) + 1
         lanes = self._point.lanes
         if lanes is None:
-            self._store_scalar(b.buffer, access, index, self._to_memory(value, dtype)[0], where)
+            self._store_scalar(b.buffer, access, index, value[0], where)
             return
         if not index.stride and not index.lane_terms:
             raise BuildError(f"block {b.name!r} would store all lanes to one element of {b.buffer.name}")
-        text = self.wide(self._to_memory(value, dtype), access.element)
+        text = self.wide(value, access.element)
         kind, bits = vector_type(access.element, lanes), vector_type("i1", lanes)
         name = suffix(access.element, lanes)
         if index.stride != 1 or index.lane_terms:
@@ -83,6 +108,13 @@ class Memory:
         p = self._pointer(b.buffer, access, index.terms, index.constant)
         if where is True:
             self._b.statement(f"store {kind} {text}, ptr {p}, align {access.align}")
+            return
+        only = _only_lane(where) if access.element[0] == "i" else None
+        if only is not None:
+            # LLVM 22 stores the lane as wide as it was before a truncation, over what lies behind.
+            one = self._b.shared(f"extractelement {kind} {text}, i64 {only}")
+            p = self._b.pure(f"getelementptr {access.element}, ptr {{}}, i64 {{}}", p, only) if only else p
+            self._b.statement(f"store {access.element} {one}, ptr {p}, align {access.align}")
             return
         p = self._mapped(b.buffer, p, where)
         f = f"@llvm.masked.store.{name}.p0"
@@ -111,7 +143,7 @@ class Memory:
         if buffer.scope == "register":
             element, stride = self.place(x, buffer, x.indices)
             v = self.registers.read(buffer, element, stride, self._point.lanes, self._some_lanes_lack)
-            return self._zero_outside(v, buffer.dtype) if zero else v
+            return self._zero_of(v, buffer.dtype) if zero else v
         # Everything below depends on the node, the conditions around it, the unrolled loops and the scope.
         point, reading = self._point, self.reading
         at: tuple[object, ...] = (id(x), zero, self._stores.get(buffer, 0), point.unrolled_at(x.indices))
@@ -123,7 +155,7 @@ class Memory:
             value = seen[at] = self._load_memory(x, zero)
         return value
 
-    def _load_memory(self, x: Load, zero: bool) -> Value:
+    def _load_memory(self, x: Load, zero: bool, bits: bool = False) -> Value:
         buffer, reading = x.buffer, self.reading
         access = self._access(id(x), buffer, x.indices, reading)
         index = self._indices.at(access.flat)
@@ -140,22 +172,26 @@ class Memory:
         )  # fmt: skip
         known = self._b.scope.loads.get(key)
         if known is None:
-            known = self._b.scope.loads[key] = self._from_memory(
+            known = self._b.scope.loads[key] = (
                 self._load_scalar(buffer, access, index, read)
                 if not moves
-                else self._load_lanes(buffer, access, index, read),
-                buffer.dtype,
+                else self._load_lanes(buffer, access, index, read)
             )
-        return self._zero_outside(known, buffer.dtype) if zero and not moves else known
+        if bits:
+            return self._zero_outside(known, access.element, "0") if zero and not moves else known
+        known = self._from_memory(known, buffer.dtype)
+        return self._zero_of(known, buffer.dtype) if zero and not moves else known
 
     def _some_lanes_lack(self) -> bool:
         return any(self._conditions.moves_with_lane(p) for p in self.existing)
 
-    def _zero_outside(self, v: Value, dtype: DType) -> Value:
+    def _zero_of(self, v: Value, dtype: DType) -> Value:
+        return self._zero_outside(v, value_type(dtype), literal(0, dtype))
+
+    def _zero_outside(self, v: Value, kind: str, zero: str) -> Value:
         c = self._conditions.all_of(self.reading)
         if c is True:
             return v
-        kind, zero = value_type(dtype), literal(0, dtype)
         if c is False:
             return zero, False
         assert not isinstance(c, bool)
@@ -170,7 +206,7 @@ class Memory:
 
     def _load_scalar(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
         if read is False:
-            return literal(0, buffer.dtype), False
+            return _zero_in_memory(buffer.dtype), False
         if read is True:
             p = self._pointer(buffer, a, index.terms, index.constant)
         else:
@@ -258,11 +294,15 @@ class Memory:
         p = self._pointer(buffer, a, index.terms, index.constant)
         return self._b.pure(f"getelementptr {a.element}, ptr {{}}, {vector_type('i64', lanes)} {steps}", p)
 
-    def _to_memory(self, v: Value, dtype: DType) -> Value:
-        """A bool is a byte in memory."""
+    def to_memory(self, v: Value, dtype: DType) -> Value:
+        """A value as it stands in memory: a bool is a byte, a float16 or bfloat16 its 16 bits."""
+        text, is_vector = v
+        if dtype.is_narrow:
+            if text[0] == "%":
+                return self.narrow(is_vector).pack(text, dtype), is_vector
+            return _bits_of(text, dtype), False
         if not dtype.is_bool:
             return v
-        text, is_vector = v
         if text in ("true", "false"):
             return str(int(text == "true")), False
         lanes = self._point.lanes if is_vector else None
@@ -271,8 +311,30 @@ class Memory:
         ), is_vector
 
     def _from_memory(self, v: Value, dtype: DType) -> Value:
-        if not dtype.is_bool or v[0][0] != "%":
-            return v
         text, is_vector = v
+        if text[0] != "%":  # nothing was read
+            return (text if is_vector else literal(0, dtype)), is_vector
+        if dtype.is_narrow:
+            return self.narrow(is_vector).unpack(text, dtype), is_vector
+        if not dtype.is_bool:
+            return v
         kind = vector_type("i8", self._point.lanes if is_vector else None)
         return self._b.shared(f"icmp ne {kind} {text}, {'zeroinitializer' if is_vector else '0'}"), is_vector
+
+
+def _only_lane(where: Condition) -> int | None:
+    """The lane of an immediate mask with one lane."""
+    if isinstance(where, bool) or where[0][0] != "<":
+        return None
+    lanes = [n for n, bit in enumerate(where[0].split(",")) if "true" in bit]
+    return lanes[0] if len(lanes) == 1 else None
+
+
+def _zero_in_memory(dtype: DType) -> str:
+    return literal(0, dtype) if dtype.is_float and not dtype.is_narrow else "0"
+
+
+def _bits_of(immediate: str, dtype: DType) -> str:
+    """The 16 bits of an immediate."""
+    (number,) = struct.unpack(">d", bytes.fromhex(immediate[2:]))
+    return str(int(np.asarray(number).astype(dtype.numpy).view(np.int16)))

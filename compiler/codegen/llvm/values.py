@@ -19,17 +19,18 @@ from ...ir import (
     Unary,
 )  # fmt: skip
 from ...target import Target
+from .abilities import has_rounding
 from .arithmetic import Arithmetic
 from .builder import Builder
 from .casts import Casts
 from .conditions import Conditions, Value
-from .dtypes import literal, value_type
+from .dtypes import literal, memory_type, value_type, vector_type
 from .indices import Indices
 from .math import MathEmitter
 from .memory import Memory
 from .point import Point
 
-_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf")
+_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos")
 _INT64 = DType("int", 64)
 _INT32 = DType("int", 32)
 
@@ -72,15 +73,26 @@ class Values:
         """The expression's value. Raises BuildError for what has no code."""
         return self._emit[type(e)](e)
 
+    def moved(self, e: Expr) -> Value:
+        """The value of what only moves elements, as it stands in memory: nothing is converted."""
+        if type(e) is Load:
+            return self._memory.load_bits(e, zero=False)
+        if type(e) is Select and type(e.cond) is InBounds:
+            return self._guarded(e, e.cond, bits=True)
+        if type(e) is Select:
+            return self._choice(self.value(e.cond), memory_type(e.dtype), self.moved(e.a), self.moved(e.b))
+        return self._memory.to_memory(self.value(e), e.dtype)
+
     def select(self, bit: Value, dtype: DType, a: Value, b: Value) -> Value:
         """a where the bit is set, else b."""
+        return self._choice(bit, value_type(dtype), a, b)
+
+    def _choice(self, bit: Value, element: str, a: Value, b: Value) -> Value:
         is_vector = bit[1] or a[1] or b[1]
-        ops = self._ops(is_vector)
-        x, y = self._same(a, dtype, is_vector), self._same(b, dtype, is_vector)
-        if is_vector and not bit[1]:
-            kind = ops.kind(dtype)
-            return self._b.shared(f"select i1 {bit[0]}, {kind} {x}, {kind} {y}"), True
-        return ops.select(bit[0], dtype, x, y), is_vector
+        lanes = self._point.lanes if is_vector else None
+        x, y = (self._memory.wide(v, element) if is_vector else v[0] for v in (a, b))
+        kind, bits = vector_type(element, lanes), vector_type("i1", lanes if bit[1] else None)
+        return self._b.shared(f"select {bits} {bit[0]}, {kind} {x}, {kind} {y}"), is_vector
 
     @property
     def declarations(self) -> set[str]:
@@ -103,7 +115,7 @@ class Values:
 
     def _binary(self, e: Binary) -> Value:
         dtype = e.a.dtype
-        if self._contract and dtype.is_float and e.op in ("add", "sub"):
+        if self._contract and dtype.is_float and not dtype.is_narrow and e.op in ("add", "sub"):
             fused = self._fused(e, dtype)
             if fused is not None:
                 return fused
@@ -111,6 +123,9 @@ class Values:
         is_vector = a[1] or b[1]
         constant = e.b.value if type(e.b) is Const else None
         x, y = self._same(a, dtype, is_vector), self._same(b, dtype, is_vector)
+        if e.op == "pow" and dtype.is_float:
+            power = self._math_of(dtype, is_vector).pow(x, y, constant)
+            return self._rounded(power, dtype, is_vector), is_vector
         return self._ops(is_vector).binary(e.op, dtype, x, y, constant), is_vector
 
     def _fused(self, e: Binary, dtype: DType) -> Value | None:
@@ -142,7 +157,8 @@ class Values:
         dtype = e.a.dtype
         x, is_vector = self.value(e.a)
         if e.op in _ELEMENTARY and dtype.is_float:
-            return getattr(self._math_of(dtype, is_vector), e.op)(x), is_vector
+            out = getattr(self._math_of(dtype, is_vector), e.op)(x)
+            return self._rounded(out, dtype, is_vector), is_vector
         return self._ops(is_vector).unary(e.op, dtype, x), is_vector
 
     def _in_bounds(self, e: InBounds) -> Value:
@@ -151,24 +167,26 @@ class Values:
 
     def _select(self, e: Select) -> Value:
         if type(e.cond) is InBounds:
-            return self._guarded(e, e.cond)
+            return self._guarded(e, e.cond, bits=False)
         return self.select(self.value(e.cond), e.dtype, self.value(e.a), self.value(e.b))
 
-    def _guarded(self, e: Select, cond: InBounds) -> Value:
-        """The reads of `a` happen only where the condition holds."""
+    def _guarded(self, e: Select, cond: InBounds, bits: bool) -> Value:
+        """The reads of `a` happen only where the condition holds. `bits`: as it stands in memory."""
+        emit = self.moved if bits else self.value
         c = self._conditions.all_of(cond.conditions)
         if isinstance(c, bool):
-            return self.value(e.a if c else e.b)
+            return emit(e.a if c else e.b)
         before = self._memory.reading
         alone = not before and type(e.a) is Load and type(e.b) is Const and e.b.value == 0
         self._memory.reading = before + cond.conditions
         if alone:
             assert type(e.a) is Load
-            a = self._memory.load_or_zero(e.a)
+            a = self._memory.load_bits(e.a, zero=True) if bits else self._memory.load_or_zero(e.a)
         else:
-            a = self.value(e.a)
+            a = emit(e.a)
         self._memory.reading = before
-        return a if alone else self.select(c, e.dtype, a, self.value(e.b))
+        element = memory_type(e.dtype) if bits else value_type(e.dtype)
+        return a if alone else self._choice(c, element, a, emit(e.b))
 
     def _cast(self, e: Cast) -> Value:
         x, is_vector = self.value(e.a)
@@ -181,6 +199,10 @@ class Values:
         """The operand as a vector where the other one is."""
         return self._memory.wide(v, value_type(dtype)) if is_vector else v[0]
 
+    def _rounded(self, x: str, dtype: DType, is_vector: bool) -> str:
+        """What float gives as a value of a narrower dtype."""
+        return self._memory.narrow(is_vector).rounded(x, dtype) if dtype.is_narrow else x
+
     def _wrapped(self, value: int, dtype: DType) -> str:
         if dtype.is_float or dtype.is_bool:
             return literal(value, dtype)
@@ -191,8 +213,13 @@ class Values:
         lanes = self._point.lanes if is_vector else None
         ops = self._arithmetic.get(lanes)
         if ops is None:
-            rounding = self._target.architecture != "x86_64" or "sse4.1" in self._target.features
-            ops = Arithmetic(self._b, lanes, contract=self._contract, has_rounding=rounding)
+            ops = Arithmetic(
+                self._b,
+                lanes,
+                self._memory.narrow(is_vector),
+                contract=self._contract,
+                has_rounding=has_rounding(self._target),
+            )
             self._arithmetic[lanes] = ops
         return ops
 
@@ -200,7 +227,7 @@ class Values:
         lanes = self._point.lanes if is_vector else None
         casts = self._casts.get(lanes)
         if casts is None:
-            casts = self._casts[lanes] = Casts(self._b, lanes)
+            casts = self._casts[lanes] = Casts(self._b, lanes, self._memory.narrow(is_vector))
         return casts
 
     def _math_of(self, dtype: DType, is_vector: bool) -> MathEmitter:

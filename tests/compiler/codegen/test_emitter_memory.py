@@ -8,7 +8,7 @@ import pytest
 
 from tilewright.compiler import te
 from tilewright.compiler.codegen.lower import lower
-from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler.ir import DType, PrimFunc
 from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
@@ -51,6 +51,37 @@ def test_a_vector_loop_of_any_extent_touches_only_its_array(
         out = guarded.array(poisoned((n,), dtype), at_start=at_start)
         built(vectorized(func))(x, out)
         np.testing.assert_array_equal(out, x)
+
+
+@at_both_ends
+@pytest.mark.parametrize(
+    ("source", "dtype"),
+    [
+        ("int32", "int8"),
+        ("int32", "uint16"),
+        ("int64", "int32"),
+        ("float64", "int8"),
+        ("float32", "bfloat16"),
+        ("float32", "float16"),
+        ("float64", "float32"),
+    ],
+)
+def test_a_conversion_to_fewer_bytes_writes_only_its_lanes(
+    built: Build, guarded: Guarded, source: str, dtype: str, at_start: bool
+) -> None:
+    """One lane left over after truncation: LLVM 22 stores it as wide as it was before."""
+    kind = DType.parse(dtype).numpy
+    for n in (*range(1, 20), 33, 65):
+        a = te.placeholder((n,), source, name="A")
+        func = te.create_prim_func([a, te.compute((n,), lambda i, a=a: te.cast(a[i], dtype), name="out")])
+        x = guarded.array(np.arange(n).astype(source), at_start=at_start)
+        around = np.full(n + 16, 77).astype(kind)
+        out = guarded.array(np.zeros(n, kind), at_start=at_start)
+        module = built(vectorized(func))
+        module(x, out)
+        module(x, around[8:-8])
+        np.testing.assert_array_equal(out, x.astype(kind))
+        np.testing.assert_array_equal(around[:8], around[-8:])
 
 
 @at_both_ends
