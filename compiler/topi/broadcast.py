@@ -32,7 +32,7 @@ def broadcast_shape(op: str, a: te.Tensor, b: te.Tensor) -> tuple[int, ...]:
     for d, (m, n) in enumerate(zip(*wide, strict=True)):
         if m != n and 1 not in (m, n):
             raise failure(op, f"the shapes of {a!r} and {b!r} do not broadcast: {m} and {n} in dimension {d}")
-    return tuple(max(m, n) for m, n in zip(*wide, strict=True))
+    return tuple(n if m == 1 else m for m, n in zip(*wide, strict=True))
 
 
 def broadcast(a: te.Tensor, b: te.Tensor, function: str, *, name: str = "Y") -> te.Tensor:

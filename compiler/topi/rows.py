@@ -49,7 +49,7 @@ def layer_norm(
             )
     wide = x.dtype.accumulator
     names = _row_names(len(rows))
-    part = 1.0 / n
+    part = 1.0 / n if isinstance(n, int) else 1.0 / te.cast(n, wide)
     k = te.reduce_axis((0, n), name="k")
     total = te.compute(
         rows, lambda *i: te.sum(te.cast(x[(*i, k)], wide), axis=k), name="row_sum", names=names
