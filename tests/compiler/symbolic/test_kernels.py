@@ -102,7 +102,7 @@ def test_one_kernel_serves_every_size(program: PrimFunc, scheduled: bool):
         assert (border[:16] == 77).all() and (border[16 + want.size :] == 77).all()
 
 
-DTYPES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
+DTYPES = ["float16", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "float32", "float64"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
