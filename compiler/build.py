@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+from .codegen.c import generator as c_generator
 from .codegen.errors import BuildError
 from .codegen.llvm.jit import compile_ir
 from .codegen.lower import lower
+from .codegen.lowered import Lowered
 from .ir import PrimFunc, workload_key
-from .runtime import Module, SourceInfo
+from .runtime import LoadedCode, Module, SourceInfo
 from .schedule import Schedule, ScheduleError, Trace, TraceError
 from .schedule_source import ScheduleSource
 from .target import Target, detect
@@ -66,8 +68,14 @@ def _default(func: PrimFunc, target: Target, reason: str) -> Module:
 
 
 def _compile(schedule: Schedule, target: Target, source: SourceInfo) -> Module:
-    lowered = lower(schedule.func, target)
-    loaded = compile_ir(lowered.text, target, (lowered.name,))
+    lowered: Lowered
+    loaded: LoadedCode
+    if target.kind == "c":
+        lowered = c_generator.lower(schedule.func, target)
+        loaded = c_generator.load(lowered, target)
+    else:
+        lowered = lower(schedule.func, target)
+        loaded = compile_ir(lowered.text, target, (lowered.name,))
     return Module(
         lowered.name,
         lowered.params,

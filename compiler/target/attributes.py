@@ -6,7 +6,7 @@ from typing import Any
 
 from .errors import TargetError
 
-KINDS = ("llvm",)
+KINDS = ("llvm", "c")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class Value(Symbolic):
         return self.expr.dtype
 
     def __repr__(self) -> str:
-        from ..ir.printer import expr
+        from ..ir.spelling import expr
 
         return expr(self.expr)
 

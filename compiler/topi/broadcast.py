@@ -46,10 +46,13 @@ def combined(op: str, a: te.Tensor, b: te.Tensor, f: Callable[[Any, Any], Any], 
     check_tensor(op, "a", a)
     check_tensor(op, "b", b)
     check_same_dtype(op, a, b)
-    y: te.Tensor = te.compute(broadcast_shape(op, a, b), lambda *i: f(_at(a, i), _at(b, i)), name=name)
+    shape = broadcast_shape(op, a, b)
+    y: te.Tensor = te.compute(shape, lambda *i: f(_at(a, i, shape), _at(b, i, shape)), name=name)
     return y
 
 
-def _at(x: te.Tensor, index: tuple[te.Index, ...]) -> te.Value:
-    own = index[len(index) - x.ndim :]
-    return x[tuple(0 if n == 1 else i for i, n in zip(own, x.shape, strict=True))]
+def _at(x: te.Tensor, index: tuple[te.Index, ...], shape: tuple[int, ...]) -> te.Value:
+    """The element of `x` for an index of the result, whose shape is `shape`."""
+    first = len(index) - x.ndim
+    wide = zip(index[first:], x.shape, shape[first:], strict=True)
+    return x[tuple(0 if n == 1 and whole != 1 else i for i, n, whole in wide)]

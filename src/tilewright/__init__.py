@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tilewright.compiler import te, topi
     from tilewright.compiler.build import build
     from tilewright.compiler.codegen.errors import BuildError
+    from tilewright.compiler.dump import dump
     from tilewright.compiler.ir import PrimFunc, TypeMismatch, VerifyError
     from tilewright.compiler.runtime import Module
     from tilewright.compiler.schedule import (
@@ -32,6 +33,7 @@ _WHERE = {
     "topi": "tilewright.compiler",
     "build": "tilewright.compiler.build",
     "BuildError": "tilewright.compiler.codegen.errors",
+    "dump": "tilewright.compiler.dump",
     "PrimFunc": "tilewright.compiler.ir",
     "TypeMismatch": "tilewright.compiler.ir",
     "VerifyError": "tilewright.compiler.ir",
@@ -62,6 +64,7 @@ __all__ = [
     "__version__",
     "build",
     "connect",
+    "dump",
     "register_tensor_intrin",
     "te",
     "topi",

@@ -2,13 +2,17 @@
 
 import ctypes
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tilewright.compiler.arith import Var, poly
+from tilewright.compiler.codegen.c import generator as c_generator
+from tilewright.compiler.codegen.c.compile import find_compiler
+from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.codegen.llvm.jit import compile_ir
 from tilewright.compiler.codegen.lower import lower
 from tilewright.compiler.ir import (
@@ -72,6 +76,56 @@ def elementwise(built: Callable[..., Module]) -> Callable[..., Array]:
         return result
 
     return run
+
+
+Batch = Callable[..., list[Module | BuildError]]
+
+
+@pytest.fixture(scope="session", params=["llvm", "c"])
+def batch(request: pytest.FixtureRequest) -> Batch:
+    """Many scheduled PrimFuncs as modules of one code generator, or the error where there is no code.
+
+    C kernels share one file, since a C compiler takes longer to start than to compile one of them.
+    """
+    kind: str = request.param
+    if kind == "c":
+        try:
+            find_compiler()
+        except BuildError as e:
+            pytest.skip(str(e))
+    return build_in_c if kind == "c" else build_in_llvm
+
+
+def build_in_llvm(
+    funcs: Sequence[PrimFunc], options: str = "", versioned: bool = True
+) -> list[Module | BuildError]:
+    target, out = Target.parse(f"llvm {options}"), list[Module | BuildError]()
+    for func in funcs:
+        try:
+            lowered = lower(func, target, versioned=versioned)
+        except BuildError as e:
+            out.append(e)
+            continue
+        code = compile_ir(lowered.text, target, [lowered.name])
+        out.append(Module(lowered.name, lowered.params, lowered.workspaces, code, sizes=lowered.sizes))
+    return out
+
+
+def build_in_c(
+    funcs: Sequence[PrimFunc], options: str = "", versioned: bool = True
+) -> list[Module | BuildError]:
+    target, kernels = Target.parse(f"c {options}"), []
+    for n, func in enumerate(funcs):
+        try:
+            kernels.append(c_generator.kernel(replace(func, name=f"kernel{n}"), target, versioned=versioned))
+        except BuildError as e:
+            kernels.append(e)
+    whole = [k for k in kernels if not isinstance(k, BuildError)]
+    code = c_generator.load_together(whole, target)
+    return [
+        k if isinstance(k, BuildError) else Module(k.name, k.params, k.workspaces, code, sizes=k.sizes)
+        for k in kernels
+    ]
 
 
 class Guarded:

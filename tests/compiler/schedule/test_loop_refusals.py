@@ -37,7 +37,7 @@ def test_a_refused_merge_marks_the_loop_and_names_the_line() -> None:
         "iteration only\n"
         f"  at test_loop_refusals.py:{line}\n"
         "  def turned(A: float32[8], C: float32[8]):\n"
-        "      B = global(float32[8])\n"
+        "      B = alloc(float32[8])\n"
         "      for i in range(8):\n"
         "          B[i] = A[i] * 2.0\n"
         "      for j in range(8):\n"

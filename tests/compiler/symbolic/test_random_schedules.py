@@ -3,15 +3,24 @@ every size: interpreted and as machine code, which writes nowhere else."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from shutil import which
+
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import PrimFunc, bind_sizes, structural_equal
+from tilewright.compiler.codegen.c import generator
+from tilewright.compiler.codegen.c.compile import COMPILERS
+from tilewright.compiler.codegen.c.emitter import Kernel
+from tilewright.compiler.ir import PrimFunc, bind_sizes, parse_script, script, structural_equal
+from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
+from tilewright.compiler.target import Target
 
 SCOPES = ("global", "local", "register")
 SIZES = (0, 1, 2, 3, 5, 7, 8, 13, 17)
@@ -116,6 +125,30 @@ def is_whole(memory: np.ndarray, inside: np.ndarray) -> bool:
 
 def keeps_the_meaning(program: PrimFunc, number) -> None:
     """Applies steps that `number(low, high)` draws, and compares with the program for some sizes."""
+    sch = drawn(program, number)
+    try:
+        kernel = tw.build(sch)
+    except tw.BuildError as e:
+        assert str(e)
+        kernel = None
+    agrees(program, sch, kernel, number)
+
+
+def keep_the_meaning_in_c(program: PrimFunc, number, count: int) -> None:
+    """The same of several schedules, whose kernels share one C file."""
+    target = Target.parse("c")
+    kernels: list[tuple[Schedule, Kernel]] = []
+    for n in range(count):
+        sch = drawn(program, number)
+        with suppress(tw.BuildError):
+            kernels.append((sch, generator.kernel(replace(sch.func, name=f"kernel{n}"), target)))
+    code = generator.load_together([k for _, k in kernels], target)
+    for sch, k in kernels:
+        agrees(program, sch, Module(k.name, k.params, k.workspaces, code, sizes=k.sizes), number)
+
+
+def drawn(program: PrimFunc, number) -> Schedule:
+    """A random schedule."""
     sch = Schedule(program)
     for _ in range(number(1, 9)):
         try:
@@ -123,11 +156,14 @@ def keeps_the_meaning(program: PrimFunc, number) -> None:
         except ScheduleError as e:
             assert e.reason
     assert structural_equal(Trace.from_json(sch.trace.to_json()).apply(program).func, sch.func)
-    try:
-        kernel = tw.build(sch)
-    except tw.BuildError as e:
-        assert str(e)
-        kernel = None
+    read = parse_script(script(sch.func), check=False)
+    assert structural_equal(read, sch.func)
+    assert script(read) == script(sch.func)
+    return sch
+
+
+def agrees(program: PrimFunc, sch: Schedule, kernel: Module | None, number) -> None:
+    """The schedule, interpreted and as a kernel, means what the program means for some sizes."""
     for _ in range(4):
         sizes = {s.name: SIZES[number(0, len(SIZES) - 1)] for s in program.sizes}
         bound = bind_sizes(program, sizes)
@@ -171,3 +207,22 @@ def test_a_random_schedule_means_the_same_for_every_size(program: PrimFunc, data
 @given(data=st.data())
 def test_many_random_schedules_mean_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
     keeps_the_meaning(program, lambda low, high: data.draw(st.integers(low, high)))
+
+
+needs_a_c_compiler = pytest.mark.skipif(not any(map(which, COMPILERS)), reason="there is no C compiler")
+
+
+@needs_a_c_compiler
+@settings(max_examples=2, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_random_schedules_in_c_mean_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
+    keep_the_meaning_in_c(program, lambda low, high: data.draw(st.integers(low, high)), 5)
+
+
+@needs_a_c_compiler
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=20, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_many_in_c_mean_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
+    keep_the_meaning_in_c(program, lambda low, high: data.draw(st.integers(low, high)), 15)
