@@ -86,10 +86,11 @@ EXPECTED: dict[str, tuple[Callable[..., np.ndarray], list, Callable[..., list[tu
 }
 
 
+@pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("scheduled", [False, True], ids=["as written", "default schedule"])
-def test_one_kernel_serves_every_size(program: PrimFunc, scheduled: bool):
+def test_one_kernel_serves_every_size(program: PrimFunc, scheduled: bool, target: str):
     expected, sizes, shapes = EXPECTED[program.name]
-    kernel = tw.build(program if scheduled else Schedule(program))
+    kernel = tw.build(program if scheduled else Schedule(program), target)
     rng = np.random.default_rng(0)
     for values in sizes:
         arrays = [inputs(rng, s, str(p.dtype)) for s, p in zip(shapes(*values), program.inputs, strict=True)]

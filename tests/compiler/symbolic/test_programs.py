@@ -17,13 +17,14 @@ from tilewright.compiler.ir import (
     canonical_json,
     flop_count,
     from_json,
+    parse_script,
     script,
     sizes_from,
     structural_equal,
     to_json,
     workload_key,
 )
-from tilewright.compiler.space import space_of
+from tilewright.compiler.space import default_schedule, space_of
 from tilewright.compiler.target import Target
 
 
@@ -54,6 +55,13 @@ def test_a_program_comes_back_from_json(program: PrimFunc):
     assert structural_equal(again, program)
     assert script(again) == script(program)
     assert [s.name for s in again.sizes] == [s.name for s in program.sizes]
+
+
+def test_a_printed_program_and_its_default_schedule_read_back(program: PrimFunc):
+    for func in (program, default_schedule(program, Target.parse("llvm")).func):
+        again = parse_script(script(func), check=False)
+        assert structural_equal(again, func)
+        assert script(again) == script(func)
 
 
 def test_the_key_does_not_depend_on_the_names_of_sizes_nor_on_when_they_were_made():

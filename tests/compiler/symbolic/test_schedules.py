@@ -73,11 +73,13 @@ def test_a_moved_consumer_stands_in_the_tile_that_its_producer_fills():
     assert str(sch).split("\n", 5)[5] == (
         "    for i_0 in range(ceildiv(n, 32)):\n"
         "        for i_1 in range(32):\n"
-        "            if i_0 * 32 + i_1 < n:\n"
-        "                D[i_0 * 32 + i_1] = C[i_0 * 32 + i_1] + C[i_0 * 32 + i_1]\n"
+        "            with block('D', i=spatial(i_0 * 32 + i_1, n)):\n"
+        "                if i_0 * 32 + i_1 < n:\n"
+        "                    D[i] = C[i] + C[i]\n"
         "        for E_i in range(32):\n"
-        "            if i_0 * 32 < n and i_0 * 32 + E_i < n:\n"
-        "                E[i_0 * 32 + E_i] = D[i_0 * 32 + E_i] + A[i_0 * 32 + E_i]\n"
+        "            with block('E', i=spatial(i_0 * 32 + E_i, n)):\n"
+        "                if i_0 * 32 < n and i_0 * 32 + E_i < n:\n"
+        "                    E[i] = D[i] + A[i]\n"
     )
 
 
