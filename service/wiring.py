@@ -69,9 +69,7 @@ class CompilerParser:
                     raise SpecError(f"a workload is a program as te makes it, unscheduled: {problem}")
                 if func.sizes:
                     names = ", ".join(map(repr, func.sizes))
-                    raise SpecError(
-                        f"a workload has a shape of numbers: bind {names} or give sizes", "/sizes"
-                    )
+                    raise SpecError(f"a search needs numbers: bind {names} or give sizes", "/sizes")
                 return func
         except (topi.OperatorError, ir.VerifyError) as error:
             raise SpecError(error.message, error.pointer) from error

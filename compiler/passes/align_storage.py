@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..arith import Poly, poly
+from ..arith import Poly, floor_div, poly
 from ..codegen.errors import LoweringError
 from ..ir import Block, Buffer, Load, PrimFunc, Stmt, map_loads
 from ..ir.annotations import ALIGN, alignments
@@ -45,22 +45,23 @@ class _Pitched:
     """A buffer as it will be. groups: for each new dimension the old ones in it, with their strides."""
 
     buffer: Buffer
-    groups: tuple[tuple[tuple[int, int], ...], ...]
+    groups: tuple[tuple[tuple[int, Poly], ...], ...]
 
     @staticmethod
     def of(b: Buffer, axes: dict[int, tuple[int, int]]) -> _Pitched:
         # (dimension, stride) of the run that is being gathered, the innermost first.
-        strides: list[tuple[int, int]] = []
-        length = 1
+        strides: list[tuple[int, Poly]] = []
+        length = poly(1)
         for d in range(len(b.shape) - 1, min(axes), -1):
             strides.append((d, length))
-            length *= b.shape[d].const or 1
+            length = length * b.shape[d]
             if d - 1 in axes:
                 factor, offset = axes[d - 1]
-                length += (offset - length) % factor
+                # The next number that is `offset` more than a multiple; nothing divided is below 0.
+                length = floor_div(length + (factor - 1 - offset), factor) * factor + offset
         first = min(axes)
-        groups = [((d, 1),) for d in range(first + 1)] + [tuple(strides)]
-        return _Pitched(replace(b, shape=(*b.shape[: first + 1], poly(length))), tuple(groups))
+        groups = [((d, poly(1)),) for d in range(first + 1)] + [tuple(strides)]
+        return _Pitched(replace(b, shape=(*b.shape[: first + 1], length)), tuple(groups))
 
     def at(self, indices: Sequence[Poly]) -> tuple[Poly, ...]:
         out: list[Poly] = []

@@ -7,7 +7,7 @@ import pytest
 from service_harness import MATMUL
 
 from tilewright import topi
-from tilewright.compiler import ir
+from tilewright.compiler import ir, te
 from tilewright.compiler.target import Hardware, Target, detect
 from tilewright.service.wiring import CompilerParser
 from tilewright.service.workloads import SpecError
@@ -144,3 +144,10 @@ def test_facts_that_have_no_canonical_form_are_refused() -> None:
 
 def test_every_operator_has_a_schema() -> None:
     assert sorted(PARSER.operators()) == sorted(topi.OPERATORS)
+
+
+def test_a_program_over_sizes_asks_for_numbers() -> None:
+    n = te.var("n")
+    a = te.placeholder((n,), "float32", name="A")
+    func = te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1, name="B")])
+    assert _refusal(ir.to_json(func)) == ("a search needs numbers: bind n or give sizes", "/sizes")

@@ -26,11 +26,13 @@ SCOPES = ("global", "local", "register")
 SIZES = (0, 1, 2, 3, 5, 7, 8, 13, 17)
 STEPS = (
     ["split"] * 5
+    + ["vectors"] * 3
     + ["overlap", "fuse", "reorder", "reorder", "vectorize", "vectorize", "unroll", "parallel"]
     + ["compute_at", "reverse_compute_at"] * 2
     + ["compute_inline", "reverse_compute_inline", "cache_read", "cache_write", "set_scope"]
-    + ["decompose_reduction", "partition", "partition", "loop_partition", "merge_loops", "merge_loops"]
-    + ["bind", "add_unit_loop"]
+    + ["decompose_reduction", "rfactor", "rfactor", "partition", "loop_partition", "merge_loops", "blockize"]
+    + ["add_unit_loop", "bind", "reindex", "pad_einsum", "storage_align"]
+    + ["transform_layout", "transform_block_layout"]
 )
 
 
@@ -46,6 +48,8 @@ def step(sch: Schedule, name: str, number) -> None:
             factors: list[int | None] = [number(1, 9) for _ in range(number(1, 2))]
             factors.insert(number(0, len(factors)), None)
             sch.split(loop, factors)
+        case "vectors":
+            sch.vectorize(sch.split(loop, [None, number(1, 9)])[1])
         case "overlap":
             sch.split(loop, [None, number(1, 9)], overlap=1)
         case "partition":
@@ -66,6 +70,18 @@ def step(sch: Schedule, name: str, number) -> None:
         case "reorder":
             order = sorted(loops, key=lambda _: number(0, 99))
             sch.reorder(*order)
+        case "rfactor":
+            sch.rfactor(loop, number(0, 1))
+        case "reindex":
+            sch.reindex(block, ("read", "write")[number(0, 1)], number(0, 1))
+        case "pad_einsum":
+            sch.pad_einsum(block, [number(1, 4) for _ in loops])
+        case "storage_align":
+            sch.storage_align(block, 0, number(0, 1), 8, number(0, 3))
+        case "transform_layout":
+            sch.transform_layout(block, 0, layout(number), (None, 0)[number(0, 1)])
+        case "transform_block_layout":
+            sch.transform_block_layout(block, layout(number))
         case "compute_at" | "reverse_compute_at":
             other = sch.get_block(number(0, sum(1 for _ in sch.func.blocks()) - 1))
             getattr(sch, name)(other, loop)
@@ -83,6 +99,19 @@ def step(sch: Schedule, name: str, number) -> None:
 
 PATTERN = 0x5A
 MARGIN = 128
+
+
+def layout(number):
+    """A map of indices: reversed, or with the last one in two pieces, the inner of which may come first."""
+    kind, size = number(0, 2), number(1, 5)
+
+    def map_(*at):
+        if kind == 0:
+            return at[::-1]
+        pieces = at[-1] // size, at[-1] % size
+        return (pieces[1], *at[:-1], pieces[0]) if kind == 1 else (*at[:-1], *pieces)
+
+    return map_
 
 
 def within(count: int) -> tuple[np.ndarray, np.ndarray]:
