@@ -69,9 +69,7 @@ class CompilerParser:
                     raise SpecError(f"a workload is a program as te makes it, unscheduled: {problem}")
                 if func.sizes:
                     names = ", ".join(map(repr, func.sizes))
-                    raise SpecError(
-                        f"a workload has a shape of numbers: bind {names} or give sizes", "/sizes"
-                    )
+                    raise SpecError(f"a search needs numbers: bind {names} or give sizes", "/sizes")
                 return func
         except (topi.OperatorError, ir.VerifyError) as error:
             raise SpecError(error.message, error.pointer) from error
@@ -86,6 +84,8 @@ class CompilerParser:
 def lacking(target: Target, hardware: Hardware) -> list[str]:
     """What a machine lacks to run code for the target: the architecture, or features; nothing where it does
     not say."""
+    if not target.mcpu:  # a kind without processors: its plug-in knows
+        return []
     architecture = hardware.facts.get("architecture")
     if architecture is not None and architecture != target.architecture:
         return [target.architecture]

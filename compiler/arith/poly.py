@@ -107,9 +107,7 @@ class Fn(Atom):
         self._hash = hash((1, len(op), a, b))
 
     def __repr__(self) -> str:
-        if self.op == "floordiv":
-            return f"{_factor(self.a)} // {_factor(self.b)}"
-        return f"{self.op}({self.a!r}, {self.b!r})"
+        return repr(poly(self))
 
 
 class Poly:
@@ -246,31 +244,12 @@ class Poly:
         return self.terms.get((atom,), 0)
 
     def __repr__(self) -> str:
-        if not self.terms:
-            return "0"
-        text = ""
-        for m, c in sorted(self.terms.items(), key=lambda t: (not t[0], t[1] < 0, -len(t[0]), -abs(t[1]))):
-            sign = ("-" if c < 0 else "") if not text else (" - " if c < 0 else " + ")
-            names = " * ".join(_spell(a, len(m) > 1 or abs(c) != 1) for a in m)
-            size = str(abs(c)) if not m else ""
-            times = "" if not m or abs(c) == 1 else f" * {abs(c)}"
-            text += f"{sign}{size}{names}{times}"
-        return text
+        from .spell import spelled
+
+        return spelled(self)
 
 
 IntoPoly = Poly | Atom | int
-
-
-def _spell(a: Atom, in_product: bool) -> str:
-    return f"({a!r})" if in_product and type(a) is Fn and a.op == "floordiv" else repr(a)
-
-
-def _factor(p: Poly) -> str:
-    """`p` as an operand of a division: in brackets unless it is a plain name or number."""
-    plain = p.const is not None or (
-        p.atom is not None and not (type(p.atom) is Fn and p.atom.op == "floordiv")
-    )
-    return repr(p) if plain else f"({p!r})"
 
 
 def poly(x: IntoPoly) -> Poly:

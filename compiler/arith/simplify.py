@@ -6,7 +6,7 @@ floor(r/b).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly
 from .remainders import moving_terms, take_remainders
@@ -127,42 +127,57 @@ def not_negative(p: IntoPoly) -> Poly:
     return p if proven_negative(-lower(p) - 1) else maximum(p, 0)
 
 
-def _take_mods(p: Poly, of_vars: bool = True) -> tuple[Poly, list[tuple[Poly, Fn]]]:
-    """`p` as a rest plus multiples of remainders: every k * (a - b * (a // b)) that stands in it, as (k, a //
-    b), where k has no variables. Remainders of what has variables, or of sizes alone."""
-    mods: list[tuple[Poly, Fn]] = []
+def _take_mods(p: Poly, of_vars: bool = True) -> tuple[Poly, list[tuple[Poly, Poly, Poly]]]:
+    """`p` as a rest plus multiples of remainders: every k * (x - n * (x // n)) that stands in it, as
+    (k, x, n), where k has no variables. Remainders of what has variables, or of sizes alone."""
+    mods: list[tuple[Poly, Poly, Poly]] = []
     for m, c in list(p.terms.items()):
+        found = False
         for a in m:
-            if type(a) is not Fn or a.op != "floordiv" or bool(a.vars) != of_vars:
+            if type(a) is not Fn or a.op != "floordiv" or bool(a.vars) != of_vars or found:
                 continue
-            k = _multiple(m, c, a)
-            if k is None:
-                continue
-            rest = p - (a.a - poly(a) * a.b) * k
-            if moving_terms(rest) < moving_terms(p) - 1:
-                p = rest
-                mods.append((k, a))
-                break
+            for x, n in _divided(a, p):
+                k = _multiple(m, c, a, n)
+                if k is None:
+                    continue
+                rest = p - (x - poly(a) * n) * k
+                if moving_terms(rest) < moving_terms(p) - 1:
+                    p, found = rest, True
+                    mods.append((k, x, n))
+                    break
     return p, mods
 
 
-def _multiple(m: Monomial, c: int, a: Fn) -> Poly | None:
-    """k, where c * m is a term of -k * b * (a // b)."""
-    of_b, c_b = next(iter(a.b.terms.items()))
+def _divided(f: Fn, p: Poly) -> Iterator[tuple[Poly, Poly]]:
+    """(x, n) for which f is x // n: what f divides, and the quotients by less that stand in p, since
+    x // (b * n) is (x // b) // n."""
+    yield f.a, f.b
+    if not f.b.const:
+        return
+    for g in p.atoms():
+        if type(g) is Fn and g is not f and g.op == "floordiv" and g.a == f.a and g.b.const:
+            n, rest = divmod(f.b.const, g.b.const)
+            if not rest and n > 1:
+                yield poly(g), poly(n)
+
+
+def _multiple(m: Monomial, c: int, a: Fn, n: Poly) -> Poly | None:
+    """k, where c * m is a term of -k * n * a."""
+    of_n, c_n = next(iter(n.terms.items()))
     rest = list(m)
     try:
-        for x in (a, *of_b):
+        for x in (a, *of_n):
             rest.remove(x)
     except ValueError:
         return None
-    if c % c_b or any(type(x) is Var or (type(x) is Fn and x.vars) for x in rest):
+    if c % c_n or any(type(x) is Var or (type(x) is Fn and x.vars) for x in rest):
         return None
-    return Poly({tuple(rest): -c // c_b})
+    return Poly({tuple(rest): -c // c_n})
 
 
-def _largest_remainder(f: Fn) -> Poly:
-    """A bound of a - b * (a // b)."""
-    top, reach = f.b - 1, _bound(f.a, True)
+def _largest_remainder(x: Poly, n: Poly) -> Poly:
+    """A bound of x - n * (x // n)."""
+    top, reach = n - 1, _bound(x, True)
     if not top.sizes() and not reach.sizes():
         return minimum(top, reach, sure=True)
     return reach if proven_negative(reach - top - 1) else top
@@ -172,14 +187,14 @@ def _bound(p: Poly, up: bool) -> Poly:
     out = poly(0)
     if any(type(a) is Fn and a.op == "floordiv" for m in p.terms for a in m):
         p, mods = _take_mods(p)
-        for k, f in mods:
+        for k, x, n in mods:
             if all(c > 0 for c in k.terms.values()) == up:
-                out = out + _largest_remainder(f) * k
+                out = out + _largest_remainder(x, n) * k
         p, parts = take_remainders(p)
-        for n, x, by in parts:
-            if (n > 0) == up:
+        for times, x, by in parts:
+            if (times > 0) == up:
                 reach = _bound(x, True).const
-                out = out + (by - 1 if reach is None else min(by - 1, reach)) * n
+                out = out + (by - 1 if reach is None else min(by - 1, reach)) * times
     for m, c in p.terms.items():
         term = poly(c)
         for a in m:
@@ -260,9 +275,9 @@ def proven_negative(p: IntoPoly) -> bool:
     if any(type(a) is Fn and a.op == "floordiv" for m in u.terms for a in m):
         # Remainders of sizes, once the others have cancelled.
         u, mods = _take_mods(u, of_vars=False)
-        for k, f in mods:
+        for k, _, n in mods:
             if all(c > 0 for c in k.terms.values()):
-                u = u + (f.b - 1) * k
+                u = u + (n - 1) * k
     # Products of a positive and a negative knob term cannot be compared here; and a Fn may be 0, so that one
     # term that is surely below 0 must stand in the sum.
     if any(c > 0 for c in u.terms.values()):

@@ -2,7 +2,7 @@
 
 from .bind import bind_sizes, sizes_from
 from .dtype import BOOL, FLOAT32, FLOAT64, INT32, INT64, DType, TypeMismatch
-from .errors import VerifyError
+from .errors import ScriptError, VerifyError
 from .expr import (
     Binary,
     Buffer,
@@ -18,11 +18,14 @@ from .expr import (
     Unary,
 )
 from .from_json import from_json
-from .func import IRModule, PrimFunc, flop_count
-from .json import canonical_json, structural_equal, to_json, workload_key
+from .func import PrimFunc, flop_count
+from .json import canonical_json, to_json, workload_key
+from .module import IRModule, module_from_json, module_to_json, verify_module
+from .parser import parse_module, parse_script
 from .printer import loop_nest, script
 from .span import Span, user_span
 from .stmt import Block, For, IterKind, LoopKind, Stmt, nest
+from .structural import structural_equal, structural_hash
 from .verify import verify
 from .visit import (
     buffers_read,
@@ -62,6 +65,7 @@ __all__ = [
     "LoopKind",
     "PrimFunc",
     "Scope",
+    "ScriptError",
     "Select",
     "Span",
     "Stmt",
@@ -80,15 +84,21 @@ __all__ = [
     "loop_nest",
     "map_expr",
     "map_loads",
+    "module_from_json",
+    "module_to_json",
     "nest",
     "only_moves",
+    "parse_module",
+    "parse_script",
     "rewrite",
     "script",
     "sizes_from",
     "structural_equal",
+    "structural_hash",
     "to_json",
     "user_span",
     "verify",
+    "verify_module",
     "walk",
     "walk_expr",
     "widest_value",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -14,6 +15,9 @@ DTypeCode = Literal["int", "uint", "float", "bfloat", "bool"]
 #: DLPack's DLDataTypeCode.
 DLPACK_CODES: dict[DTypeCode, int] = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "bool": 6}
 
+#: DLPack keeps the lanes in 16 bits.
+MAX_LANES = 65_535
+_LANES = re.compile(r"[1-9][0-9]{0,4}", re.ASCII)
 _SCALARS: dict[str, tuple[DTypeCode, int]] = {
     **{f"int{b}": ("int", b) for b in (8, 16, 32, 64)},
     **{f"uint{b}": ("uint", b) for b in (8, 16, 32, 64)},
@@ -29,7 +33,11 @@ class TypeMismatch(TypeError):
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One element type: a code and a width in bits (bool is stored in 8)."""
+    """One element type: a code and a width in bits (bool is stored in 8); with `lanes`, a vector of as many.
+
+    Buffers and values are of single elements (see `scalar`): vectors come of `Schedule.vectorize`, and their
+    types of code generation. A dtype with lanes names such a vector type at the edges: in text and in DLPack.
+    """
 
     code: DTypeCode
     bits: int
@@ -37,20 +45,53 @@ class DType:
 
     @staticmethod
     def parse(text: str | DType) -> DType:
-        """`float32`, `int8`, `bfloat16`, `bool`, … Raises TypeMismatch with the known names."""
+        """`float32`, `int8`, `bfloat16`, `bool`, …, and with lanes `float32x4`: what `str` writes. Raises
+        TypeMismatch with the known names."""
         if isinstance(text, DType):
             return text
         return _parse(str(text))
 
+    @staticmethod
+    def scalar(text: str | DType) -> DType:
+        """The dtype of a buffer or a value. Raises TypeMismatch for an unknown one and for one with lanes."""
+        dtype = DType.parse(text)
+        if dtype.lanes > 1:
+            raise TypeMismatch(
+                f"{dtype} has {dtype.lanes} lanes, but buffers and values hold single elements; "
+                f"use {dtype.element} and make vectors with Schedule.vectorize"
+            )
+        return dtype
+
+    @staticmethod
+    def from_dlpack(code: int, bits: int, lanes: int = 1) -> DType:
+        """The dtype of DLPack's (code, bits, lanes). Raises TypeMismatch with the known codes and widths."""
+        for name, width in _SCALARS.values():
+            if (DLPACK_CODES[name], width) == (code, bits) and 1 <= lanes <= MAX_LANES:
+                return DType(name, width, lanes)
+        if not 1 <= lanes <= MAX_LANES:
+            raise TypeMismatch(f"a DLPack dtype has 1 to {MAX_LANES} lanes, got {lanes}")
+        widths = {name: ", ".join(str(b) for c, b in _SCALARS.values() if c == name) for name in DLPACK_CODES}
+        known = "; ".join(f"{DLPACK_CODES[name]} ({name}) with {bits} bits" for name, bits in widths.items())
+        raise TypeMismatch(f"no dtype has the DLPack code {code} with {bits} bits; known: {known}")
+
+    @property
+    def dlpack(self) -> tuple[int, int, int]:
+        """DLPack's DLDataType: (code, bits, lanes)."""
+        return DLPACK_CODES[self.code], self.bits, self.lanes
+
     def __str__(self) -> str:
-        if self.code == "bool":
-            return "bool"
-        return f"{self.code}{self.bits}" + (f"x{self.lanes}" if self.lanes > 1 else "")
+        name = "bool" if self.code == "bool" else f"{self.code}{self.bits}"
+        return f"{name}x{self.lanes}" if self.lanes > 1 else name
+
+    @property
+    def element(self) -> DType:
+        """The dtype of one lane."""
+        return self if self.lanes == 1 else DType(self.code, self.bits)
 
     @property
     def bytes(self) -> int:
-        """Bytes of one element."""
-        return self.bits // 8
+        """Bytes of one element, all lanes together."""
+        return self.bits // 8 * self.lanes
 
     @property
     def is_float(self) -> bool:
@@ -77,7 +118,9 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype (bfloat16 through ml_dtypes)."""
+        """The NumPy dtype (bfloat16 through ml_dtypes); of several lanes, a subarray of them."""
+        if self.lanes > 1:
+            return np.dtype((self.element.numpy, (self.lanes,)))
         return np.dtype(ml_dtypes.bfloat16) if self.code == "bfloat" else np.dtype(str(self))
 
     @property
@@ -107,9 +150,15 @@ class DType:
 
 @cache
 def _parse(text: str) -> DType:
-    if text not in _SCALARS:
+    name, times, lanes = text.partition("x")
+    if name not in _SCALARS:
         raise TypeMismatch(f"unknown dtype {text!r}; known: {', '.join(_SCALARS)}")
-    return DType(*_SCALARS[text])
+    if not times:
+        return DType(*_SCALARS[name])
+    # As `str` writes it, and as DLPack holds it.
+    if not _LANES.fullmatch(lanes) or not 2 <= int(lanes) <= MAX_LANES:
+        raise TypeMismatch(f"unknown dtype {text!r}: a vector of {name} is {name}x2 to {name}x{MAX_LANES}")
+    return DType(*_SCALARS[name], int(lanes))
 
 
 BOOL = DType("bool", 8)

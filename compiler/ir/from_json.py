@@ -34,7 +34,7 @@ from .expr import (
     Select,
     Unary,
 )
-from .func import PrimFunc
+from .func import PrimFunc, fresh
 from .json import FORMAT
 from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
 from .stmt import Block, For, IterKind, LoopKind, Stmt
@@ -53,6 +53,7 @@ class _Reader:
         self.vars: list[Var] = []
         self.sizes: list[Size] = []
         self.buffers: list[Buffer] = []
+        self.blocks: set[str] = set()
         self.nodes = 0
 
     def count(self, at: str, depth: int) -> None:
@@ -117,7 +118,7 @@ class _Reader:
 
     def dtype(self, data: Json, at: str) -> DType:
         try:
-            return DType.parse(data if isinstance(data, str) else repr(data))
+            return DType.scalar(data if isinstance(data, str) else repr(data))
         except TypeMismatch as e:
             raise VerifyError(str(e), at) from None
 
@@ -190,12 +191,15 @@ class _Reader:
             self.poly(p, f"{at}/indices/{i}", 0) for i, p in enumerate(array(d["indices"], f"{at}/indices"))
         )
         init = self.expr(d["init"], f"{at}/init", depth) if "init" in d else None
+        buffer = self.buffer_of(d["buffer"], f"{at}/buffer")
+        name = self.name(d, fresh(buffer.name, self.blocks), at)
+        self.blocks.add(name)
         return Block(
-            self.name(d, f"b{len(self.vars)}", at),
+            name,
             tuple(declared),
             tuple(kinds),
             tuple(binds),
-            self.buffer_of(d["buffer"], f"{at}/buffer"),
+            buffer,
             indices,
             self.expr(d["value"], f"{at}/value", depth),
             init,

@@ -1,4 +1,4 @@
-"""PrimFunc: one tensor program. IRModule: several by name."""
+"""PrimFunc: one tensor program."""
 
 from __future__ import annotations
 
@@ -82,13 +82,6 @@ def fresh(wanted: str, taken: set[str]) -> str:
     while name in taken:
         name, n = f"{wanted}_{n}", n + 1
     return name
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IRModule:
-    """Functions by name."""
-
-    functions: dict[str, PrimFunc]
 
 
 def flop_count(func: PrimFunc) -> int:

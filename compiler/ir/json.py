@@ -172,12 +172,8 @@ def _small(n: int) -> int:
 def _in_order_of_use(f: PrimFunc) -> list[Buffer]:
     seen: list[Buffer] = []
     for _, b in f.blocks():
-        for buffer in (b.buffer, *(x.buffer for x in loads(b.value))):
+        read = [*loads(b.value), *(loads(b.init) if b.init is not None else ())]
+        for buffer in (b.buffer, *(x.buffer for x in read)):
             if buffer not in seen:
                 seen.append(buffer)
     return seen
-
-
-def structural_equal(a: PrimFunc, b: PrimFunc) -> bool:
-    """Whether two programs are equal up to names."""
-    return canonical_json(a) == canonical_json(b)

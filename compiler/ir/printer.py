@@ -1,143 +1,141 @@
-"""PrimFuncs as text in Python syntax: loops, assignments, and an `if` for the instances that exist."""
+"""PrimFuncs as text in Python syntax: loops, assignments, and an `if` for the instances that exist.
+
+A block iterates over the loops around it. Where it does not (a split loop, a tail, another order), a line
+`with block('C', i=spatial(i_0 * 4 + i_1, 10), k=reduce(k)):` names its iteration variables, and what stands
+below it is written in these. `parser.parse_script` reads the text back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from ..arith import Atom, Poly, substitute
-from .expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
+from .expr import Buffer
 from .func import PrimFunc
-from .stmt import Block, For, LoopKind, Stmt
+from .module import IRModule
+from .names import free, spoken
+from .spelling import Spelling
+from .stmt import Block, For, IterKind, LoopKind, Stmt
+from .trivial import extent_of, is_trivial
+from .visit import Path
 
 _INDENT = "    "
-_INFIX = {
-    "add": ("+", 4),
-    "sub": ("-", 4),
-    "mul": ("*", 5),
-    "truediv": ("/", 5),
-    "floordiv": ("//", 5),
-    "floormod": ("%", 5),
-    "and": ("&", 2),
-    "xor": ("^", 1),
-    "or": ("|", 0),
-    "shl": ("<<", 3),
-    "shr": (">>", 3),
-}
-_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def script(func: PrimFunc, mark: Stmt | None = None, note: str = "") -> str:
-    """The program; the header line of `mark` is underlined, with `note` behind it."""
-    lines = [f"def {func.name}({', '.join(map(_parameter, func.params))}):"]
-    for b in func.allocs:
-        lines.append(f"{_INDENT}{b.name} = {b.scope}({_array(b)})")
-    _body(func.body, 1, lines, mark, note)
-    return "\n".join(lines) + "\n"
+def script(program: PrimFunc | IRModule, mark: Stmt | None = None, note: str = "") -> str:
+    """The program as Python text that `parse_script` reads back (`parse_module` for a module).
+
+    The header line of `mark` is underlined, with `note` behind it; such a text is for reading only.
+    """
+    if isinstance(program, IRModule):
+        return "\n".join(script(f, mark, note) for f in program.functions.values())
+    return _Printer(mark, note).func(program)
 
 
 def loop_nest(body: Sequence[Stmt], mark: Stmt | None = None, note: str = "") -> str:
     """Statements without the function around them."""
-    lines: list[str] = []
-    _body(body, 0, lines, mark, note)
-    return "\n".join(lines) + "\n"
+    printer = _Printer(mark, note)
+    printer.body(body, 0, ())
+    return printer.text()
 
 
-def _parameter(b: Buffer) -> str:
-    return f"{b.name}: {_array(b)}"
+class _Printer:
+    def __init__(self, mark: Stmt | None, note: str) -> None:
+        self.mark, self.note = mark, note
+        self.lines: list[str] = []
+        self.words = Spelling()
 
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
 
-def _array(b: Buffer) -> str:
-    return f"{b.dtype}[{', '.join(map(repr, b.shape))}]"
+    def func(self, f: PrimFunc) -> str:
+        for b in f.params + f.allocs:
+            self.words.declare_buffer(b)
+        for size in f.sizes:
+            self.words.declare_size(size)
+        params = ", ".join(map(self.parameter, f.params))
+        self.lines.append(f"def {spoken(f.name)}({params}):")
+        for b in f.allocs:
+            self.lines.append(f"{_INDENT}{self.words.buffer(b)} = {self.allocation(b)}")
+        self.body(f.body, 1, ())
+        return self.text()
 
+    def parameter(self, b: Buffer) -> str:
+        return f"{self.words.buffer(b)}: {self.array(b) if b.scope == 'global' else self.allocation(b)}"
 
-def _body(body: Sequence[Stmt], depth: int, lines: list[str], mark: Stmt | None, note: str) -> None:
-    for s in body:
-        at = len(lines)
-        if type(s) is For:
-            head = "range" if s.kind is LoopKind.SERIAL else s.kind.value
-            extra = "".join(f", {k}={v!r}" for k, v in s.annotations)
-            lines.append(f"{_INDENT * depth}for {s.var.name} in {head}({s.var.extent!r}{extra}):")
-            _body(s.body, depth + 1, lines, mark, note)
+    def array(self, b: Buffer) -> str:
+        return f"{b.dtype}[{self.words.indices(b.shape)}]"
+
+    def allocation(self, b: Buffer) -> str:
+        scope = "" if b.scope == "global" else f", {b.scope!r}"
+        return f"alloc({self.array(b)}{scope})"
+
+    def body(self, body: Iterable[Stmt], depth: int, path: Path) -> None:
+        for s in body:
+            at = len(self.lines)
+            if type(s) is For:
+                self.loop(s, depth, path)
+            else:
+                assert type(s) is Block
+                self.block(s, depth, path)
+            if s is self.mark:
+                pad = len(self.lines[at]) - len(self.lines[at].lstrip())
+                under = " " * pad + "^" * len(self.lines[at].strip())
+                self.lines.insert(at + 1, f"{under} {self.note}".rstrip())
+
+    def put(self, depth: int, text: str) -> None:
+        self.lines.append(_INDENT * depth + text)
+
+    def loop(self, s: For, depth: int, path: Path) -> None:
+        extent = self.words.index(s.var.extent)
+        head = "range" if s.kind is LoopKind.SERIAL else s.kind.value
+        outer = self.words
+        self.words = outer.inside()
+        self.words.declare(s.var)
+        self.put(depth, f"for {self.words.name(s.var)} in {head}({extent}{_annotations(s.annotations)}):")
+        self.body(s.body, depth + 1, (*path, s))
+        self.words = outer
+
+    def block(self, b: Block, depth: int, path: Path) -> None:
+        outer = self.words
+        trivial = is_trivial(b, path)
+        inner = outer.inside()
+        iters = ""
+        if trivial:
+            for it, f in zip(b.iters, path, strict=True):
+                inner.alias(it, f.var)
         else:
-            assert type(s) is Block
-            _block(s, depth, lines)
-        if s is mark:
-            pad = len(lines[at]) - len(lines[at].lstrip())
-            under = " " * pad + "^" * len(lines[at].strip())
-            lines.insert(at + 1, f"{under} {note}".rstrip())
+            taken = {k for k, _ in b.annotations}
+            for it, kind, bind in zip(b.iters, b.kinds, b.binds, strict=True):
+                name = free(it.name, taken)
+                taken.add(name)
+                inner.declare(it, name)
+                extent = "" if it.extent == extent_of(bind) else f", {outer.index(it.extent)}"
+                iters += f", {name}={_kind(kind)}({outer.index(bind)}{extent})"
+            # No iteration variable at all is not the same as one for each loop.
+            iters = iters or ", None"
+        target = f"{outer.buffer(b.buffer)}[{inner.indices(b.indices)}]"
+        if not trivial or b.init is not None or b.annotations or b.name != outer.buffer(b.buffer):
+            self.put(depth, f"with block({b.name!r}{iters}{_annotations(b.annotations)}):")
+            depth += 1
+        if b.predicates:
+            self.put(depth, f"if {' and '.join(map(outer.condition, b.predicates))}:")
+            depth += 1
+        if b.init is not None:
+            self.put(depth, "with init():")
+            self.put(depth + 1, f"{target} = {inner.value(b.init, b.buffer.dtype)}")
+        self.put(depth, f"{target} {inner.assignment(b)}")
 
 
-def _block(b: Block, depth: int, lines: list[str]) -> None:
-    m = b.binding
-    if b.init is not None:
-        lines.append(f"{_INDENT * depth}with block({b.name!r}):")
-        depth += 1
-    if b.predicates:
-        lines.append(f"{_INDENT * depth}if {' and '.join(map(condition, b.predicates))}:")
-        depth += 1
-    target = f"{b.buffer.name}[{_indices(b.bound_indices())}]"
-    if b.init is not None:
-        lines.append(f"{_INDENT * depth}with init():")
-        lines.append(f"{_INDENT * (depth + 1)}{target} = {expr(b.init, m)}")
-    lines.append(f"{_INDENT * depth}{target} {_assignment(b, m)}")
+def _kind(kind: IterKind) -> str:
+    return kind.value
 
 
-def _assignment(b: Block, m: dict[Atom, Poly]) -> str:
-    v = b.value
-    if type(v) is Binary and v.op == "add" and _is_self(v.a, b):
-        return f"+= {expr(v.b, m)}"
-    return f"= {expr(v, m)}"
-
-
-def _is_self(e: Expr, b: Block) -> bool:
-    return type(e) is Load and e.buffer is b.buffer and e.indices == b.indices
-
-
-def condition(p: Poly) -> str:
-    """`p < 0`, with what is subtracted brought to the other side."""
-    left = Poly({m: c for m, c in p.terms.items() if c > 0})
-    right = Poly({m: -c for m, c in p.terms.items() if c < 0})
-    if left.const == 0:
-        return f"0 < {right!r}"
-    if left.const == 1:
-        return f"{right!r} > 1"
-    return f"{left!r} < {right!r}"
-
-
-def _indices(indices: Sequence[Poly]) -> str:
-    return ", ".join(map(repr, indices)) if indices else "()"
-
-
-def expr(e: Expr, m: dict[Atom, Poly] | None = None, outer: int = -1) -> str:
-    """One value, with iteration variables replaced by their bindings `m`."""
-    at = (lambda p: substitute(p, m)) if m else (lambda p: p)
-    match e:
-        case Const(value, dtype):
-            # NumPy's text of a float is the shortest that its dtype reads back to the same value.
-            return str(dtype.numpy.type(value)) if dtype.is_float else str(value)
-        case IndexValue(p, dtype):
-            return f"{dtype}({at(p)!r})"
-        case Load(buffer, indices):
-            return f"{buffer.name}[{_indices([at(i) for i in indices])}]"
-        case Binary(op, a, b):
-            if op in _INFIX:
-                sign, level = _INFIX[op]
-                text = f"{expr(a, m, level)} {sign} {expr(b, m, level + 1)}"
-                return f"({text})" if level < outer else text
-            return f"{op}({expr(a, m)}, {expr(b, m)})"
-        case Compare(op, a, b):
-            return f"({expr(a, m, 9)} {_COMPARE[op]} {expr(b, m, 9)})"
-        case Unary(op, a):
-            return (
-                f"-{expr(a, m, 9)}"
-                if op == "neg"
-                else f"{op}_({expr(a, m)})"
-                if op == "not"
-                else f"{op}({expr(a, m)})"
-            )
-        case InBounds(conditions):
-            return "(" + " and ".join(condition(at(c)) for c in conditions) + ")" if conditions else "True"
-        case Select(cond, a, b):
-            return f"({expr(a, m)} if {expr(cond, m)} else {expr(b, m)})"
-        case Cast(dtype, a):
-            return f"{dtype}({expr(a, m)})"
+def _annotations(annotations: Iterable[tuple[str, object]]) -> str:
+    """`, hint=3`; a key that is no name of Python's stands in `**{'a.b': 3}`."""
+    plain, other = "", []
+    for key, value in sorted(annotations):
+        if spoken(key) == key and key.isascii():
+            plain += f", {key}={value!r}"
+        else:
+            other.append(f"{key!r}: {value!r}")
+    return plain + (f", **{{{', '.join(other)}}}" if other else "")

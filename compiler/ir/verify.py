@@ -32,6 +32,8 @@ def verify(func: PrimFunc, at: str = "") -> None:
     known = set(func.params + func.allocs)
     total = 0
     for b in func.params + func.allocs:
+        if b.dtype.lanes > 1:
+            raise VerifyError(f"buffer {b.name!r} is of {b.dtype}, but buffers hold single elements", at)
         size = b.dtype.bytes
         for extent in b.shape:
             if extent.const is not None:
@@ -183,9 +185,25 @@ def _inside(block: Block) -> Iterable[Poly]:
 
 
 def follows(p: Poly, known: Iterable[Poly]) -> bool:
-    """Whether p < 0 follows from its bounds, or from those of its distance to one of the conditions (each
-    < 0)."""
-    return proven_negative(p) or any(proven_negative(p - k - 1) for k in known)
+    """Whether p < 0 follows from its bounds, or from a multiple of one of the conditions (each < 0) and the
+    bounds of what p is more than that."""
+    if proven_negative(p):
+        return True
+    known = tuple(known)
+    # k <= -1, so that p = n * k + (p - n * k) < 0 where p - n * k < n.
+    if any(proven_negative(p - k * n - n) for k in known for n in _multiples(p, k)):
+        return True
+    # Of integers, floor(x / d) < -rest just where x < -rest * d.
+    for m, c in p.terms.items():
+        a = m[0] if len(m) == 1 and c == 1 else None
+        if type(a) is Fn and a.op == "floordiv" and (a.b.const or 0) > 0:
+            return bool(known) and follows((p - a) * a.b + a.a, known)
+    return False
+
+
+def _multiples(p: Poly, k: Poly) -> set[int]:
+    """How often k may stand in p: by the steps of the variables that both have, and once."""
+    return {1} | {c // k.terms[m] for m, c in p.terms.items() if m and 0 < k.terms.get(m, 0) <= c}
 
 
 def _accesses(block: Block, where: str, at: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..arith import Poly, ceil_div, maximum, poly
+from ..arith import Poly, floor_div, poly
 from ..codegen.errors import LoweringError
 from ..ir import Block, Buffer, Load, PrimFunc, Stmt, map_loads
 from ..ir.annotations import ALIGN, alignments
@@ -49,15 +49,18 @@ class _Pitched:
 
     @staticmethod
     def of(b: Buffer, axes: dict[int, tuple[int, int]]) -> _Pitched:
-        inside: list[tuple[int, Poly]] = []
+        # (dimension, stride) of the run that is being gathered, the innermost first.
+        strides: list[tuple[int, Poly]] = []
         length = poly(1)
         for d in range(len(b.shape) - 1, min(axes), -1):
-            inside.append((d, length))
+            strides.append((d, length))
             length = length * b.shape[d]
             if d - 1 in axes:
-                length = _pitch(length, *axes[d - 1])
+                factor, offset = axes[d - 1]
+                # The next number that is `offset` more than a multiple; nothing divided is below 0.
+                length = floor_div(length + (factor - 1 - offset), factor) * factor + offset
         first = min(axes)
-        groups = [((d, poly(1)),) for d in range(first + 1)] + [tuple(inside)]
+        groups = [((d, poly(1)),) for d in range(first + 1)] + [tuple(strides)]
         return _Pitched(replace(b, shape=(*b.shape[: first + 1], length)), tuple(groups))
 
     def at(self, indices: Sequence[Poly]) -> tuple[Poly, ...]:
@@ -68,11 +71,6 @@ class _Pitched:
                 total = total + indices[d] * stride
             out.append(total)
         return tuple(out)
-
-
-def _pitch(length: Poly, factor: int, offset: int) -> Poly:
-    """The least number that is at least `length` and `offset` more than a multiple of `factor`."""
-    return ceil_div(maximum(length - offset, 0), factor) * factor + offset
 
 
 def _rewritten(func: PrimFunc, pitches: dict[Buffer, _Pitched]) -> PrimFunc:

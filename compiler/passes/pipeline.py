@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..ir import PrimFunc
+from ..arith import NotProvable
+from ..codegen.errors import BuildError
+from ..ir import PrimFunc, script
 from ..target import Target
 from .align_storage import AlignStorage
 from .base import Pass
@@ -38,6 +40,27 @@ class Pipeline:
         for p in self.passes:
             func = p.run(func)
             yield p, func
+
+    def dump(self, func: PrimFunc) -> str:
+        """The program, and what each pass makes of it, as text.
+
+        Each part has a header line, `# ` and the pass with its options, and below it the program in the form
+        that `parse_script(…, check=False)` reads; a pass that leaves the text as it was says `unchanged`
+        instead. Where a pass refuses the program, the dump ends with that pass, `failed`, and its reason, all
+        behind `# `; nothing is raised.
+        """
+        text = script(func)
+        parts = [f"# {func.name}\n{text}"]
+        for p in self.passes:
+            try:
+                func = p.run(func)
+            except (BuildError, NotProvable) as e:
+                reason = "".join(f"#   {line}".rstrip() + "\n" for line in str(e).splitlines())
+                parts.append(f"# {p!r}: failed\n{reason}")
+                break
+            before, text = text, script(func)
+            parts.append(f"# {p!r}: unchanged\n" if text == before else f"# {p!r}\n{text}")
+        return "\n".join(parts)
 
     def __str__(self) -> str:
         return " -> ".join(map(repr, self.passes))

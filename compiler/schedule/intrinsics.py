@@ -120,6 +120,9 @@ def check_intrinsic(intrinsic: TensorIntrin) -> None:
     for f in (desc, impl):
         if not isinstance(f, PrimFunc):
             raise TypeError(f"desc and impl are PrimFuncs, got {type(f).__name__}")
+        if f.sizes:
+            names = ", ".join(map(repr, f.sizes))
+            raise IntrinsicError(f"an intrinsic has shapes of numbers, but {f.name!r} is over {names}")
     described_block(desc)
     signatures = [[(p.dtype, p.shape, p in f.outputs) for p in f.params] for f in (desc, impl)]
     if signatures[0] != signatures[1]:

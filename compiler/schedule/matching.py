@@ -6,8 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..arith import Atom, Poly, Var, is_injective, poly, substitute
-from ..ir import Binary, Block, Buffer, Cast, Compare, Const, Expr, For, Load, LoopKind, Select, Unary
-from ..ir.printer import expr
+from ..ir import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Load,
+    LoopKind,
+    Select,
+    Unary,
+    map_expr,
+)
+from ..ir.spelling import expr
 from ..ir.stmt import IterKind
 
 _COMMUTATIVE = frozenset({"add", "mul", "min", "max", "and", "or", "xor"})
@@ -193,5 +207,6 @@ class _Matcher:
             raise
 
     def _differ(self, a: Expr, b: Expr) -> Mismatch:
-        ours, theirs = expr(a, dict(self.ours)), expr(b, dict(self.theirs))
+        ours = expr(map_expr(a, lambda p: substitute(p, self.ours)))
+        theirs = expr(map_expr(b, lambda p: substitute(p, self.theirs)))
         return Mismatch(f"the block computes {ours}, where the description computes {theirs}")

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from ..ir.dtype import DType
 from ..ir.expr import Binary, Buffer, Compare, Expr, Load, Select, Unary
-from ..ir.printer import expr as printed
 from ..ir.rules import REDUCERS
+from ..ir.spelling import expr as printed
 from .errors import mismatch, tensor_error
 from .value import Value, found
 

@@ -42,6 +42,6 @@ def second_operand(span: Span | None) -> Span | None:
 def parse_dtype(dtype: str | DType) -> DType:
     """The dtype of that name. TypeMismatch, with the user's line and the known names."""
     try:
-        return DType.parse(dtype)
+        return DType.scalar(dtype)
     except TypeMismatch as e:
         raise mismatch(str(e)) from None

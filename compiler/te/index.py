@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 from ..arith import (
     NotProvable,
@@ -60,6 +61,30 @@ class ReduceAxis(Index):
     @property
     def name(self) -> str:
         return self.var.name
+
+
+class Extent(Index):
+    """An extent over sizes, as a dimension of a tensor's shape. `==` and `!=` with an integer or another
+    extent say whether they are the same for all sizes; with an index they build a comparison, as ever."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> Any:
+        same = self._same(other)
+        return super().__eq__(other) if same is None else same
+
+    def __ne__(self, other: object) -> Any:
+        same = self._same(other)
+        return super().__ne__(other) if same is None else not same
+
+    def __hash__(self) -> int:
+        return hash(self.poly)
+
+    def _same(self, other: object) -> bool | None:
+        if not is_index(other):
+            return None
+        p = as_poly(other, "an extent")
+        return None if p.vars() else p == self.poly
 
 
 def is_index(x: object) -> bool:

@@ -11,7 +11,7 @@ from ..ir.dtype import DType
 from ..ir.expr import Buffer, Const, Expr, Load
 from ..ir.span import Span
 from .errors import mismatch, parse_dtype, tensor_error
-from .index import Index, as_poly
+from .index import Extent, Index, as_poly
 from .value import Read
 
 MAX_NAME = 100
@@ -45,7 +45,7 @@ class Tensor:
     def __init__(self, name: str, shape: tuple[IntoPoly, ...], dtype: DType, stage: Stage | None) -> None:
         extents = tuple(map(poly, shape))
         self.name = name
-        self.shape: tuple[Any, ...] = tuple(Index(p) if p.const is None else p.const for p in extents)
+        self.shape: tuple[Any, ...] = tuple(Extent(p) if p.const is None else p.const for p in extents)
         self.dtype = dtype
         self.stage = stage
         self.buffer = Buffer(name, extents, dtype)

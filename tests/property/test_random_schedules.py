@@ -5,17 +5,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
+from shutil import which
 from typing import Any, TypeGuard
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.compiler import interpret
-from tilewright.compiler.ir import For, PrimFunc, Stmt, structural_equal
+from tilewright.compiler.codegen.c import generator
+from tilewright.compiler.codegen.c.compile import COMPILERS
+from tilewright.compiler.codegen.c.emitter import Kernel
+from tilewright.compiler.ir import For, PrimFunc, Stmt, parse_script, script, structural_equal
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
+from tilewright.compiler.target import Target
 
 STEPS = tuple(
     [
@@ -90,7 +98,9 @@ class Walk:
             getattr(self, name)()
             self.applied[name] += 1
         except ScheduleError as e:
-            assert e.reason
+            # A person is told what, why and at which line.
+            assert e.primitive == "test" or e.span is not None
+            assert str(e).startswith(f"{e.primitive}: {e.reason}")
             self.refused[name] += 1
 
     def split(self) -> None:
@@ -215,28 +225,53 @@ class Walk:
 
 
 def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
-    walk = Walk(program, data)
-    for _ in range(walk.number(1, 9)):
-        walk.step()
-    expected = interpret.expected(program, interpret.random_inputs(program, 1))
-    arrays = interpret.random_inputs(program, 1)
-    interpret.run(walk.sch.func, arrays)
-    result = interpret.check(expected, arrays)
-    assert result.ok, f"interpreted: {result.message}\n{walk.sch.trace.script()}"
-    again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
-    assert structural_equal(again.func, walk.sch.func)
-    written = Schedule(program)
-    exec(walk.sch.trace.script(), {"sch": written})
-    assert structural_equal(written.func, walk.sch.func)
+    walk = walked(program, data)
     try:
         kernel = tw.build(walk.sch)
     except tw.BuildError as e:
         assert str(e)
         return
+    agrees(program, kernel, f"machine code: {walk.sch.trace.script()}")
+
+
+def walked(program: PrimFunc, data: st.DataObject) -> Walk:
+    """A random schedule, whose meaning as interpreted is that of the program."""
+    walk = Walk(program, data)
+    for _ in range(walk.number(1, 9)):
+        walk.step()
+    agrees(program, lambda *arrays: interpret.run(walk.sch.func, arrays), walk.sch.trace.script())
+    again = Trace.from_json(walk.sch.trace.to_json()).apply(program)
+    assert structural_equal(again.func, walk.sch.func)
+    written = Schedule(program)
+    exec(walk.sch.trace.script(), {"sch": written})
+    assert structural_equal(written.func, walk.sch.func)
+    read = parse_script(script(walk.sch.func), check=False)
+    assert structural_equal(read, walk.sch.func)
+    assert script(read) == script(walk.sch.func)
+    return walk
+
+
+def agrees(program: PrimFunc, run: Callable[..., None], note: str) -> None:
+    """What it leaves in its outputs is what the program computes."""
+    expected = interpret.expected(program, interpret.random_inputs(program, 1))
     arrays = interpret.random_inputs(program, 1)
-    kernel(*arrays)
+    run(*arrays)
     result = interpret.check(expected, arrays)
-    assert result.ok, f"machine code: {result.message}\n{walk.sch.trace.script()}"
+    assert result.ok, f"{result.message}\n{note}"
+
+
+def keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject, count: int) -> None:
+    """Schedules, whose kernels share one C file: a C compiler takes longer to start than for one of them."""
+    target = Target.parse("c")
+    drawn: list[tuple[Walk, Kernel]] = []
+    for n in range(count):
+        walk = walked(program, data)
+        with suppress(tw.BuildError):
+            drawn.append((walk, generator.kernel(replace(walk.sch.func, name=f"kernel{n}"), target)))
+    code = generator.load_together([k for _, k in drawn], target)
+    for walk, k in drawn:
+        module = Function(k.name, k.params, k.workspaces, code, sizes=k.sizes)
+        agrees(program, module, f"C: {walk.sch.trace.script()}\n{k.text}")
 
 
 CALM = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
@@ -254,3 +289,22 @@ def test_a_random_schedule_keeps_the_meaning(program: PrimFunc, data: st.DataObj
 @given(data=st.data())
 def test_many_random_schedules_keep_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
     keeps_the_meaning(program, data)
+
+
+needs_a_c_compiler = pytest.mark.skipif(not any(map(which, COMPILERS)), reason="there is no C compiler")
+
+
+@needs_a_c_compiler
+@settings(max_examples=2, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_random_schedules_keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject) -> None:
+    keep_the_meaning_in_c(program, data, 6)
+
+
+@needs_a_c_compiler
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@settings(max_examples=20, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_many_random_schedules_keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject) -> None:
+    keep_the_meaning_in_c(program, data, 20)

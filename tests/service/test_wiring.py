@@ -7,7 +7,7 @@ import pytest
 from service_harness import MATMUL
 
 from tilewright import topi
-from tilewright.compiler import ir
+from tilewright.compiler import ir, te
 from tilewright.compiler.target import Hardware, Target, detect
 from tilewright.service.wiring import CompilerParser
 from tilewright.service.workloads import SpecError
@@ -123,7 +123,7 @@ def test_any_target_is_taken_while_the_hardware_is_not_known() -> None:
 
 
 def test_an_unknown_target_is_refused() -> None:
-    with pytest.raises(SpecError, match="unknown target kind 'vax'; known kinds: llvm"):
+    with pytest.raises(SpecError, match="no code generator for 'vax'; registered: c, llvm; to add one: "):
         PARSER.target("vax", None)
 
 
@@ -144,3 +144,10 @@ def test_facts_that_have_no_canonical_form_are_refused() -> None:
 
 def test_every_operator_has_a_schema() -> None:
     assert sorted(PARSER.operators()) == sorted(topi.OPERATORS)
+
+
+def test_a_program_over_sizes_asks_for_numbers() -> None:
+    n = te.var("n")
+    a = te.placeholder((n,), "float32", name="A")
+    func = te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1, name="B")])
+    assert _refusal(ir.to_json(func)) == ("a search needs numbers: bind n or give sizes", "/sizes")

@@ -8,8 +8,9 @@ import numpy as np
 import psutil
 import pytest
 
+from tilewright.compiler import te
 from tilewright.compiler.build import build
-from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler.ir import PrimFunc, workload_key
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import SpaceError
 from tilewright.compiler.topi import create
@@ -51,6 +52,22 @@ def test_building_with_the_store_finds_the_tuned_schedule(
 ) -> None:
     assert record.job is not None
     assert build(func, schedules=store).schedule_source.kind == "exact"
+
+
+def test_a_tuned_schedule_is_found_for_the_program_under_other_names(
+    record: TuningRecord, func: PrimFunc, store: Store
+) -> None:
+    left, right = te.placeholder((32, 40), "float32", name="X"), te.placeholder((40, 48), "float32", name="Y")
+    c = te.reduce_axis((0, 40), name="c")
+    out = te.compute((32, 48), lambda a, b: te.sum(left[a, c] * right[c, b], axis=c), name="Out")
+    renamed = te.create_prim_func([left, right, out], name="product_of_two")
+    assert (record.state, workload_key(renamed)) == ("completed", workload_key(func))
+    kernel = build(renamed, schedules=store, strict=True)
+    x, y = (np.arange(n * m, dtype="f4").reshape(n, m) % 13 - 6 for n, m in ((32, 40), (40, 48)))
+    z = np.full((32, 48), np.nan, dtype="f4")
+    kernel(x, y, z)
+    assert kernel.schedule_source.kind == "exact"
+    np.testing.assert_array_equal(z, x @ y)
 
 
 def test_tuning_leaves_no_process_behind(record: TuningRecord) -> None:

@@ -248,6 +248,8 @@ def test_a_maximum_of_which_both_may_be_negative_is_refused():
         (lambda x, y: minimum(x, 3), "min(x, 3)"),
         (lambda x, y: ceil_div(poly(x) + 1, 4), "ceildiv(x + 1, 4)"),
         (lambda x, y: -poly(x), "-x"),
+        (lambda x, y: 5 - floor_div(x, 2), "-(x // 2) + 5"),
+        (lambda x, y: poly(y) - floor_div(x, 2), "y - x // 2"),
     ],
 )
 def test_polynomials_print_as_a_person_would_write_them(p, text):

@@ -2,13 +2,17 @@
 
 import ctypes
 import mmap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tilewright.compiler.arith import Var, poly
+from tilewright.compiler.codegen.c import generator as c_generator
+from tilewright.compiler.codegen.c.compile import find_compiler
+from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.codegen.llvm.jit import compile_ir
 from tilewright.compiler.codegen.lower import lower
 from tilewright.compiler.ir import (
@@ -22,7 +26,7 @@ from tilewright.compiler.ir import (
     LoopKind,
     PrimFunc,
 )
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, Any]
@@ -35,19 +39,19 @@ def host() -> Target:
 
 
 @pytest.fixture(scope="session")
-def built(host: Target) -> Callable[..., Module]:
+def built(host: Target) -> Callable[..., Function]:
     """A scheduled PrimFunc as a module; keywords go to `lower`."""
 
-    def build(func: PrimFunc, target: Target = host, **options: Any) -> Module:
+    def build(func: PrimFunc, target: Target = host, **options: Any) -> Function:
         lowered = lower(func, target, **options)
         code = compile_ir(lowered.text, target, [lowered.name])
-        return Module(lowered.name, lowered.params, lowered.workspaces, code)
+        return Function(lowered.name, lowered.params, lowered.workspaces, code)
 
     return build
 
 
 @pytest.fixture(scope="session")
-def elementwise(built: Callable[..., Module]) -> Callable[..., Array]:
+def elementwise(built: Callable[..., Function]) -> Callable[..., Array]:
     """out[i] = value(in0[i], in1[i], ...) on arrays of one dimension, in a serial or a vector loop."""
 
     def run(
@@ -72,6 +76,56 @@ def elementwise(built: Callable[..., Module]) -> Callable[..., Array]:
         return result
 
     return run
+
+
+Batch = Callable[..., list[Function | BuildError]]
+
+
+@pytest.fixture(scope="session", params=["llvm", "c"])
+def batch(request: pytest.FixtureRequest) -> Batch:
+    """Many scheduled PrimFuncs as modules of one code generator, or the error where there is no code.
+
+    C kernels share one file, since a C compiler takes longer to start than to compile one of them.
+    """
+    kind: str = request.param
+    if kind == "c":
+        try:
+            find_compiler()
+        except BuildError as e:
+            pytest.skip(str(e))
+    return build_in_c if kind == "c" else build_in_llvm
+
+
+def build_in_llvm(
+    funcs: Sequence[PrimFunc], options: str = "", versioned: bool = True
+) -> list[Function | BuildError]:
+    target, out = Target.parse(f"llvm {options}"), list[Function | BuildError]()
+    for func in funcs:
+        try:
+            lowered = lower(func, target, versioned=versioned)
+        except BuildError as e:
+            out.append(e)
+            continue
+        code = compile_ir(lowered.text, target, [lowered.name])
+        out.append(Function(lowered.name, lowered.params, lowered.workspaces, code, sizes=lowered.sizes))
+    return out
+
+
+def build_in_c(
+    funcs: Sequence[PrimFunc], options: str = "", versioned: bool = True
+) -> list[Function | BuildError]:
+    target, kernels = Target.parse(f"c {options}"), []
+    for n, func in enumerate(funcs):
+        try:
+            kernels.append(c_generator.kernel(replace(func, name=f"kernel{n}"), target, versioned=versioned))
+        except BuildError as e:
+            kernels.append(e)
+    whole = [k for k in kernels if not isinstance(k, BuildError)]
+    code = c_generator.load_together(whole, target)
+    return [
+        k if isinstance(k, BuildError) else Function(k.name, k.params, k.workspaces, code, sizes=k.sizes)
+        for k in kernels
+    ]
 
 
 class Guarded:

@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.compiler import te
 from tilewright.compiler.ir import PrimFunc
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
 
@@ -83,26 +83,57 @@ def tiled(func: PrimFunc, r: random.Random) -> PrimFunc:
     return sch.func
 
 
+def drawn(r: random.Random) -> PrimFunc:
+    """A random tile of a random program."""
+    m, n, k = r.randint(1, 20), r.randint(1, 60), r.randint(1, 5)
+    return tiled(r.choice([product, window])(m, n, k), r)
+
+
+def computes_what_numpy_does(
+    module: Function, r: random.Random, rng: np.random.Generator, guarded: Guarded
+) -> None:
+    """On arrays that begin or end at an unreadable page."""
+    arrays = [
+        guarded.array(
+            np.full(p.shape, np.nan, "f4") if p.is_output else rng.standard_normal(p.shape).astype("f4"),
+            at_start=r.random() < 0.5,
+        )
+        for p in module.params
+    ]
+    module(*arrays)
+    np.testing.assert_allclose(arrays[-1], reference(*arrays[:-1]), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64 -math=strict"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_random_tile_computes_what_numpy_does_and_stays_inside_its_arrays(
-    built: Callable[..., Module], guarded: Guarded, seed: int, target: str
+    built: Callable[..., Function], guarded: Guarded, seed: int, target: str
 ) -> None:
-    r = random.Random(f"{seed} {target}")
-    rng = np.random.default_rng(seed)
+    r, rng = random.Random(f"{seed} {target}"), np.random.default_rng(seed)
     for _ in range(PROGRAMS):
-        m, n, k = r.randint(1, 20), r.randint(1, 60), r.randint(1, 5)
-        func = r.choice([product, window])(m, n, k)
-        module = built(tiled(func, r), Target.parse(target), versioned=r.random() < 0.7)
-        arrays = [
-            guarded.array(
-                np.full(p.shape, np.nan, "f4") if p.is_output else rng.standard_normal(p.shape).astype("f4"),
-                at_start=r.random() < 0.5,
-            )
-            for p in module.params
-        ]
-        module(*arrays)
-        np.testing.assert_allclose(arrays[-1], reference(*arrays[:-1]), rtol=1e-4, atol=1e-4)
+        module = built(drawn(r), Target.parse(target), versioned=r.random() < 0.7)
+        computes_what_numpy_does(module, r, rng, guarded)
+
+
+@pytest.mark.parametrize("options", ["", "-mcpu=x86-64 -math=strict"])
+def test_so_it_does_by_each_code_generator(
+    batch: Callable[..., list[Function]], guarded: Guarded, options: str
+) -> None:
+    r, rng = random.Random(options), np.random.default_rng(0)
+    for module in batch([drawn(r) for _ in range(PROGRAMS)], options):
+        computes_what_numpy_does(module, r, rng, guarded)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("options", ["", "-mcpu=x86-64-v3", "-mcpu=x86-64 -math=strict"])
+@pytest.mark.parametrize("seed", range(5))
+def test_so_do_many_by_each_code_generator(
+    batch: Callable[..., list[Function]], guarded: Guarded, options: str, seed: int
+) -> None:
+    r, rng = random.Random(f"{seed} {options}"), np.random.default_rng(seed)
+    for module in batch([drawn(r) for _ in range(10 * PROGRAMS)], options, seed > 1):
+        computes_what_numpy_does(module, r, rng, guarded)
 
 
 def reference(a: Array, w: Array, bias: Array | None = None) -> Array:

@@ -34,8 +34,8 @@ def test_a_convolution_prints_its_three_stages():
     )
     assert script(func) == (
         "def conv2d(X: float32[1, 4, 6, 6], W: float32[8, 4, 3, 3], B: float32[8], Y: float32[1, 8, 6, 6]):\n"
-        "    pad = global(float32[1, 4, 8, 8])\n"
-        "    conv = global(float32[1, 8, 6, 6])\n"
+        "    pad = alloc(float32[1, 4, 8, 8])\n"
+        "    conv = alloc(float32[1, 8, 6, 6])\n"
         "    for n in range(1):\n"
         "        for c in range(4):\n"
         "            for h in range(8):\n"
@@ -97,7 +97,7 @@ def test_a_program_without_dimensions_prints_empty_indices():
     k = te.reduce_axis((0, 3), name="k")
     total = te.compute((), lambda: te.sum(a[k], axis=k), name="total")
     assert script(te.create_prim_func([a, total], name="f")) == (
-        "def f(A: float32[3], total: float32[]):\n"
+        "def f(A: float32[3], total: float32[()]):\n"
         "    for k in range(3):\n"
         "        with block('total'):\n"
         "            with init():\n"

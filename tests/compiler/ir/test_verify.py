@@ -1,12 +1,15 @@
 """What may not be run, by the whole text of the refusal."""
 
+import itertools
+import random
 from dataclasses import replace
 
 import pytest
 
 from tilewright.compiler import te
-from tilewright.compiler.arith import poly
-from tilewright.compiler.ir import Buffer, Const, Load, VerifyError, verify
+from tilewright.compiler.arith import Var, evaluate, floor_div, poly
+from tilewright.compiler.ir import Buffer, Const, Load, VerifyError, parse_script, verify
+from tilewright.compiler.ir.verify import follows
 
 
 def refusal(func):
@@ -104,3 +107,70 @@ def test_a_guard_that_is_too_weak():
         refusal(change(func, value=weak))
         == "block 'B' reads 'A' at i - 3 in dimension 0, which may leave [0, 4)"
     )
+
+
+def tiles(bind: str, condition: str, loops: str = "3 4") -> str:
+    """A program that writes B[i] for i = bind over x in range(3) and y in range(4) under a condition."""
+    n, m = loops.split()
+    return (
+        f"def f(B: int8[10]):\n    for x in range({n}):\n        for y in range({m}):\n"
+        f"            with block('B', i=spatial({bind}, 10)):\n"
+        f"                if {condition}:\n                    B[i] = 1\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("bind", "condition", "loops"),
+    [
+        ("x * 4 + y", "x * 4 + y < 10", "3 4"),
+        # The bounds of what the binding is more than the condition.
+        ("x * 4 + y", "x < 2", "3 4"),
+        ("x * 5 + y", "x < 1", "3 10"),
+        # A multiple of the condition.
+        ("x * 4 + y * 2", "x * 2 + y < 5", "3 4"),
+        ("x * 4 + y * 2", "x * 2 + y < 4", "9 4"),
+        # A quotient of what the condition bounds.
+        ("(x * 4 + y) // 3", "x * 4 + y < 30", "30 4"),
+        ("(x * 4 + y) // 3 + x // 99", "x * 4 + y < 30", "30 4"),
+    ],
+)
+def test_a_binding_that_a_predicate_keeps_inside_is_accepted(bind, condition, loops):
+    parse_script(tiles(bind, condition, loops))
+
+
+@pytest.mark.parametrize(
+    ("bind", "condition", "loops"),
+    [
+        ("x * 4 + y", "x * 4 + y < 11", "3 4"),
+        ("x * 4 + y", "x < 3", "4 4"),
+        ("x * 5 + y", "x < 2", "3 10"),
+        ("x * 4 + y * 2", "x * 2 + y < 6", "4 4"),
+        ("(x * 4 + y) // 3", "x * 4 + y < 31", "30 4"),
+        ("x * 4 + y", "x - y < 1", "3 4"),
+    ],
+)
+def test_a_binding_that_a_predicate_does_not_keep_inside_is_refused(bind, condition, loops):
+    with pytest.raises(VerifyError, match=r"^block 'B': the binding of 'i', .*, may be above \[0, 10\)$"):
+        parse_script(tiles(bind, condition, loops))
+
+
+def test_what_follows_from_a_condition_holds_wherever_the_condition_does():
+    rng = random.Random(0)
+    variables = [Var("x", 3), Var("y", 4), Var("z", 2)]
+    every = [dict(zip(variables, at, strict=True)) for at in itertools.product(range(3), range(4), range(2))]
+    proved = 0
+    for _ in range(4000):
+        p, k = (
+            sum((poly(v) * rng.choice([-2, -1, 0, 1, 2, 3, 4]) for v in variables), poly(rng.randint(-9, 3)))
+            for _ in range(2)
+        )
+        if rng.random() < 0.5:
+            p = (
+                floor_div(p + 40, rng.choice([2, 3, 5]))
+                + poly(variables[2]) * rng.randint(-1, 1)
+                - rng.randint(5, 25)
+            )
+        if follows(p, [k]):
+            proved += 1
+            assert all(evaluate(p, at) < 0 for at in every if evaluate(k, at) < 0), (p, k)
+    assert proved > 400

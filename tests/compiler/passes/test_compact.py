@@ -31,7 +31,7 @@ def test_a_buffer_shrinks_to_what_one_iteration_uses(chain: PrimFunc) -> None:
     sch.compute_at(sch.get_block("B"), i0)
     assert str(compacted(sch.func)) == (
         "def chain(A: float32[20], C: float32[20]):\n"
-        "    B = global(float32[4])\n"
+        "    B = alloc(float32[4])\n"
         "    for i_0 in range(5):\n"
         "        for B_i in range(4):\n"
         "            B[B_i] = A[i_0 * 4 + B_i] * 2.0\n"

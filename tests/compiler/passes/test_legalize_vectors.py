@@ -30,8 +30,9 @@ def test_a_wider_loop_becomes_unrolled_vectors_with_a_masked_tail() -> None:
         "def copy(A: float32[40], B: float32[40]):\n"
         "    for i_0 in unrolled(3):\n"
         "        for i_1 in vectorized(16):\n"
-        "            if i_0 * 16 + i_1 < 40:\n"
-        "                B[i_0 * 16 + i_1] = A[i_0 * 16 + i_1]\n"
+        "            with block('B', i=spatial(i_0 * 16 + i_1, 40)):\n"
+        "                if i_0 * 16 + i_1 < 40:\n"
+        "                    B[i] = A[i]\n"
     )
 
 
@@ -39,8 +40,9 @@ def test_a_narrower_loop_becomes_one_masked_vector() -> None:
     assert str(LegalizeVectors(64).run(copy(13))) == (
         "def copy(A: float32[13], B: float32[13]):\n"
         "    for i_1 in vectorized(16):\n"
-        "        if i_1 < 13:\n"
-        "            B[i_1] = A[i_1]\n"
+        "        with block('B', i=spatial(i_1, 13)):\n"
+        "            if i_1 < 13:\n"
+        "                B[i] = A[i]\n"
     )
 
 

@@ -14,7 +14,8 @@ def test_the_init_stands_before_the_reduction_loop(matmul: PrimFunc) -> None:
         "def matmul(A: float32[8, 6], B: float32[6, 10], C: float32[8, 10]):\n"
         "    for i in range(8):\n"
         "        for j in range(10):\n"
-        "            C[i, j] = 0.0\n"
+        "            with block('C_init'):\n"
+        "                C[i, j] = 0.0\n"
         "            for k in range(6):\n"
         "                C[i, j] += A[i, k] * B[k, j]\n"
     )
@@ -32,13 +33,15 @@ def test_it_runs_over_copies_of_the_spatial_loops_below(matmul: PrimFunc) -> Non
         "    for i in range(8):\n"
         "        for j_0 in unrolled(3):\n"
         "            for j_1 in vectorized(4):\n"
-        "                if j_0 * 4 + j_1 < 10:\n"
-        "                    C[i, j_0 * 4 + j_1] = 0.0\n"
+        "                with block('C_init', i=spatial(i), j=spatial(j_0 * 4 + j_1, 10)):\n"
+        "                    if j_0 * 4 + j_1 < 10:\n"
+        "                        C[i, j] = 0.0\n"
         "        for k in range(6):\n"
         "            for j_0 in unrolled(3):\n"
         "                for j_1 in vectorized(4):\n"
-        "                    if j_0 * 4 + j_1 < 10:\n"
-        "                        C[i, j_0 * 4 + j_1] += A[i, k] * B[k, j_0 * 4 + j_1]\n"
+        "                    with block('C', i=spatial(i), j=spatial(j_0 * 4 + j_1, 10), k=reduce(k)):\n"
+        "                        if j_0 * 4 + j_1 < 10:\n"
+        "                            C[i, j] += A[i, k] * B[k, j]\n"
     )
 
 
@@ -49,11 +52,13 @@ def test_predicates_of_the_steps_do_not_hold_back_the_init(matmul: PrimFunc) -> 
         "def matmul(A: float32[8, 6], B: float32[6, 10], C: float32[8, 10]):\n"
         "    for i in range(8):\n"
         "        for j in range(10):\n"
-        "            C[i, j] = 0.0\n"
+        "            with block('C_init'):\n"
+        "                C[i, j] = 0.0\n"
         "            for k_0 in range(2):\n"
         "                for k_1 in range(4):\n"
-        "                    if k_0 * 4 + k_1 < 6:\n"
-        "                        C[i, j] += A[i, k_0 * 4 + k_1] * B[k_0 * 4 + k_1, j]\n"
+        "                    with block('C', i=spatial(i), j=spatial(j), k=reduce(k_0 * 4 + k_1, 6)):\n"
+        "                        if k_0 * 4 + k_1 < 6:\n"
+        "                            C[i, j] += A[i, k] * B[k, j]\n"
     )
 
 
@@ -68,13 +73,15 @@ def test_the_init_of_a_tile_that_does_not_exist_does_not_run(matmul: PrimFunc) -
         "        for j in range(10):\n"
         "            for i_2 in range(8):\n"
         "                for i_0 in range(1):\n"
-        "                    if i_0 * 32 + i_1 * 8 < 8:\n"
-        "                        C[i_2, j] = 0.0\n"
+        "                    with block('C_init', i=spatial(i_2), j=spatial(j)):\n"
+        "                        if i_0 * 32 + i_1 * 8 < 8:\n"
+        "                            C[i, j] = 0.0\n"
         "            for k in range(6):\n"
         "                for i_2 in range(8):\n"
         "                    for i_0 in range(1):\n"
-        "                        if i_0 * 32 + i_1 * 8 < 8:\n"
-        "                            C[i_2, j] += A[i_2, k] * B[k, j]\n"
+        "                        with block('C', i=spatial(i_2), j=spatial(j), k=reduce(k)):\n"
+        "                            if i_0 * 32 + i_1 * 8 < 8:\n"
+        "                                C[i, j] += A[i, k] * B[k, j]\n"
     )
 
 
@@ -89,8 +96,10 @@ def test_a_reduction_that_no_loop_carries_is_set_up_in_place() -> None:
     assert str(LowerInit().run(PrimFunc("sums", (a, c), (), (For(loop, (block,)),)))) == (
         "def sums(A: float32[4], C: float32[4]):\n"
         "    for i in range(4):\n"
-        "        C[i] = 0.0\n"
-        "        C[i] += A[i]\n"
+        "        with block('C_init'):\n"
+        "            C[i] = 0.0\n"
+        "        with block('C', i=spatial(i), k=reduce(0, 1)):\n"
+        "            C[i] += A[i]\n"
     )
 
 

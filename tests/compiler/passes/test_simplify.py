@@ -15,7 +15,7 @@ def test_loops_of_one_iteration_and_provable_predicates_vanish(chain: PrimFunc) 
     sch.split(i, [None, 1, 5, 1])
     assert str(Simplify().run(sch.func)) == (
         "def chain(A: float32[20], C: float32[20]):\n"
-        "    B = global(float32[20])\n"
+        "    B = alloc(float32[20])\n"
         "    for i_1 in range(10):\n"
         "        for i_2 in range(3):\n"
         "            if i_1 * 3 + i_2 < 20:\n"
@@ -42,7 +42,7 @@ def test_blocks_that_never_run_vanish_with_their_loops(chain: PrimFunc) -> None:
     never = replace(block, predicates=(block.binds[0] + 1,))
     assert str(Simplify().run(chain.rewrite(lambda s: never if s is block else s))) == (
         "def chain(A: float32[20], C: float32[20]):\n"
-        "    B = global(float32[20])\n"
+        "    B = alloc(float32[20])\n"
         "    for i in range(20):\n"
         "        C[i] = B[i] + 1.0\n"
     )

@@ -10,7 +10,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, te
-from tilewright.compiler.ir import PrimFunc, structural_equal
+from tilewright.compiler.ir import PrimFunc, parse_script, structural_equal
 from tilewright.compiler.schedule import Schedule, Trace
 
 Steps = Callable[[Schedule], object]
@@ -62,6 +62,8 @@ def keeps_its_meaning(golden: Callable[[str, str], None]) -> Callable[[PrimFunc,
         sch = Schedule(func)
         steps(sch)
         golden(steps.__name__, str(sch) + "\n" + sch.trace.script())
+        read = parse_script(str(sch.func))
+        assert (structural_equal(read, sch.func), str(read)) == (True, str(sch.func))
         expected = interpret.expected(func, interpret.random_inputs(func, 0))
         runs: list[Callable[..., object]] = [lambda *arrays: interpret.run(sch.func, arrays)]
         # Some steps make registers that only further steps make constant-indexed.
@@ -72,6 +74,8 @@ def keeps_its_meaning(golden: Callable[[str, str], None]) -> Callable[[PrimFunc,
             run(*arrays)
             result = interpret.check(expected, arrays)
             assert result.ok, result.message
+        read = parse_script(str(sch.func))
+        assert (structural_equal(read, sch.func), str(read)) == (True, str(sch.func))
         again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(func)
         assert structural_equal(again.func, sch.func)
         assert again.trace == sch.trace

@@ -267,7 +267,7 @@ def test_lowering_pads_the_rows_to_the_pitch(chain: PrimFunc) -> None:
     lowered = lowering(Target.parse("llvm")).run(sch.func)
     assert str(lowered) == (
         "def chain(A: float32[10, 6], C: float32[10, 6]):\n"
-        "    B = global(float32[10, 9])\n"
+        "    B = alloc(float32[10, 9])\n"
         "    for i in range(10):\n"
         "        for j in range(6):\n"
         "            B[i, j] = A[i, j] * 2.0\n"

@@ -37,7 +37,7 @@ def test_a_refused_merge_marks_the_loop_and_names_the_line() -> None:
         "iteration only\n"
         f"  at test_loop_refusals.py:{line}\n"
         "  def turned(A: float32[8], C: float32[8]):\n"
-        "      B = global(float32[8])\n"
+        "      B = alloc(float32[8])\n"
         "      for i in range(8):\n"
         "          B[i] = A[i] * 2.0\n"
         "      for j in range(8):\n"
@@ -329,6 +329,28 @@ def test_a_note_changes_nothing_whatever_it_is_called() -> None:
     x, wide = np.arange(10, dtype=np.float32), np.full(32, -7, np.float32)
     tw.build(sch)(x, wide[:10])
     np.testing.assert_array_equal(wide, np.concatenate([x * 2, np.full(22, -7, np.float32)]))
+
+
+def test_nothing_is_put_inside_of_a_unit(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("C")
+    _, j = sch.get_loops(block)
+    sch.blockize(j)
+    assert reason_of(lambda: sch.add_unit_loop(block)) == (
+        "add_unit_loop: 'C' belongs to the unit 'C_o', which is taken whole"
+    )
+    assert reason_of(lambda: sch.loop_partition(j, [2])) == (
+        "loop_partition: loop 'j' belongs to the unit 'C_o', which is taken whole"
+    )
+
+
+def test_what_a_step_of_its_own_wrote_is_not_unannotated(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    sch.storage_align(block, 0, 0, 16, 1)
+    assert reason_of(lambda: sch.unannotate(block, "align_0")) == (
+        "unannotate: the key 'align_0' belongs to a step of its own"
+    )
 
 
 @pytest.mark.parametrize("step", ["get_producers", "get_consumers", "add_unit_loop"])

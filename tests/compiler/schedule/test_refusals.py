@@ -28,7 +28,7 @@ def test_an_error_names_the_line_and_marks_the_loop(matmul: PrimFunc) -> None:
         "vectorize: loop 'k' carries a reduction into C and cannot be a vector loop\n"
         f"  at test_refusals.py:{line}\n"
         "  def matmul(A: float32[10, 8], B: float32[8, 6], bias: float32[6], D: float32[10, 6]):\n"
-        "      C = global(float32[10, 6])\n"
+        "      C = alloc(float32[10, 6])\n"
         "      for i in range(10):\n"
         "          for j in range(6):\n"
         "              for k in range(8):\n"

@@ -165,16 +165,20 @@ def test_an_intrinsic_with_a_temporary_stands_in_a_strided_place() -> None:
     sch.tensorize(inner, "double_4x3")
     assert str(sch) == (
         "def f(A: float32[8, 2, 3], B: float32[2, 8, 3]):\n"
-        "    B_T = global(float32[3, 4])\n"
+        "    B_T = alloc(float32[3, 4])\n"
         "    for p in range(2):\n"
         "        for i_0 in range(2):\n"
         "            for unit in range(1, intrinsic='double_4x3', unit='B_o'):\n"
         "                for j in range(3):\n"
         "                    for i in range(4):\n"
-        "                        B_T[j, i] = A[i_0 * 4 + i, p, j]\n"
+        "                        with block("
+        "'B_T', j=spatial(j), i=spatial(i), p=spatial(p), i_0=spatial(i_0)):\n"
+        "                            B_T[j, i] = A[i_0 * 4 + i, p, j]\n"
         "                for i in range(4):\n"
         "                    for j in range(3):\n"
-        "                        B[p, i_0 * 4 + i, j] = B_T[j, i] + B_T[j, i]\n"
+        "                        with block("
+        "'B', i=spatial(i), j=spatial(j), p=spatial(p), i_0=spatial(i_0)):\n"
+        "                            B[p, i_0 * 4 + i, j] = B_T[j, i] + B_T[j, i]\n"
     )
     x = np.random.default_rng(0).standard_normal((8, 2, 3)).astype("float32")
     for run in (lambda *arrays: interpret.run(sch.func, arrays), tw.build(sch)):

@@ -53,7 +53,7 @@ def test_a_reduction_that_two_outputs_use_is_computed_once(a):
 
     c = te.compute((4, 6), element, name="C")
     assert [line for line in program(a, *c) if "=" in line] == [
-        "    C_v0_sum = global(float32[4])",
+        "    C_v0_sum = alloc(float32[4])",
         "                    C_v0_sum[i] = 0.0",
         "                C_v0_sum[i] += A[i, k]",
         "            C_v0[i, j] = A[i, j] - C_v0_sum[i]",

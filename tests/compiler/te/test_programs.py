@@ -60,7 +60,7 @@ def test_a_reduction_inside_of_a_larger_expression_becomes_a_block_of_its_own(a)
     k = te.reduce_axis((0, 6), name="k")
     c = te.compute((4, 6), lambda i, j: te.exp(a[i, j]) / te.sum(te.exp(a[i, k]), axis=k), name="C")
     assert body(a, c) == [
-        "    C_sum = global(float32[4])",
+        "    C_sum = alloc(float32[4])",
         "    for i in range(4):",
         "        for k in range(6):",
         "            with block('C_sum'):",
@@ -77,7 +77,7 @@ def test_a_reduction_inside_of_a_reduction_becomes_a_block_before_it(a):
     k, m = te.reduce_axis((0, 6), name="k"), te.reduce_axis((0, 4), name="m")
     total = te.compute((), lambda: te.sum(te.max(a[m, k], axis=k) * 2, axis=m), name="total")
     assert body(a, total) == [
-        "    total_max = global(float32[4])",
+        "    total_max = alloc(float32[4])",
         "    for m in range(4):",
         "        for k in range(6):",
         "            with block('total_max'):",
@@ -109,7 +109,7 @@ def test_sums_of_narrow_floats_accumulate_in_float32_and_are_rounded_once(dtype)
     k = te.reduce_axis((0, 4), name="k")
     s = te.compute((), lambda: te.sum(h[k], axis=k), name="S")
     assert body(h, s) == [
-        "    S_sum = global(float32[])",
+        "    S_sum = alloc(float32[()])",
         "    for k in range(4):",
         "        with block('S_sum'):",
         "            with init():",
@@ -124,7 +124,7 @@ def test_products_of_narrow_integers_accumulate_in_int32_and_wrap_once(dtype):
     h = te.placeholder((4,), dtype, name="H")
     k = te.reduce_axis((0, 4), name="k")
     s = te.compute((), lambda: te.prod(h[k], axis=k), name="S")
-    assert body(h, s)[0] == "    S_prod = global(int32[])"
+    assert body(h, s)[0] == "    S_prod = alloc(int32[()])"
     assert last(h, s) == f"S[()] = {dtype}(S_prod[()])"
 
 
@@ -340,7 +340,10 @@ def test_index_conditions_guard_also_beside_conditions_on_values(a):
         lambda i, j: te.if_then_else(te.all(te.const(1.0) > 0.5, i >= 1, i < 5), a[i - 1, j], 0.0),
         name="B",
     )
-    assert last(a, b) == "B[i, j] = ((A[i - 1, j] if (1.0 > 0.5) else 0.0) if (0 < i and i < 5) else 0.0)"
+    assert (
+        last(a, b)
+        == "B[i, j] = ((A[i - 1, j] if (float32(1.0) > float32(0.5)) else 0.0) if (0 < i and i < 5) else 0.0)"
+    )
 
 
 def test_expressions_compare_to_comparisons_and_hash_by_identity(a):

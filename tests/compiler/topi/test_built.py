@@ -1,20 +1,24 @@
 """Every operator, built by its default schedule, gives what the reference gives; and its space has sketches
 that apply."""
 
+from dataclasses import replace
+from shutil import which
+
 import numpy as np
 import pytest
 
 from tilewright.compiler import interpret, topi
 from tilewright.compiler.build import build
+from tilewright.compiler.codegen.c import generator
+from tilewright.compiler.codegen.c.compile import COMPILERS
+from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import space_of
 from tilewright.compiler.target import Target
 
 from .requests import REQUESTS
 
-#: float16 and bfloat16 are tried with the code generator that has them.
-BUILT = [r for r in REQUESTS if r.get("dtype", "float32") not in ("float16", "bfloat16")]
-NAMES = [" ".join(str(v) for v in r.values()) for r in BUILT]
+NAMES = [" ".join(str(v) for v in r.values()) for r in REQUESTS]
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +26,7 @@ def host():
     return Target.parse("llvm")
 
 
-@pytest.mark.parametrize("request_", BUILT, ids=NAMES)
+@pytest.mark.parametrize("request_", REQUESTS, ids=NAMES)
 def test_a_built_operator_is_within_the_tolerance_of_the_reference(request_, host):
     func = topi.create(request_)
     arrays = interpret.random_inputs(func, seed=4)
@@ -33,7 +37,7 @@ def test_a_built_operator_is_within_the_tolerance_of_the_reference(request_, hos
     assert interpret.check(expected, arrays).message == ""
 
 
-ONE_OF_EACH = list({r["op"]: r for r in BUILT}.values())
+ONE_OF_EACH = list({r["op"]: r for r in REQUESTS}.values())
 
 
 @pytest.mark.parametrize("request_", ONE_OF_EACH, ids=lambda r: r["op"])
@@ -53,3 +57,29 @@ def test_random_schedules_of_an_operator_keep_its_meaning(request_, host):
             assert isinstance(schedule, Schedule)
             build(schedule, host)(*fresh)
             assert interpret.check(expected, fresh).message == ""
+
+
+IN_C = {" ".join(str(v) for v in r.values()): r for r in reversed(REQUESTS)}
+IN_C = {name: r for name, r in IN_C.items() if r in ONE_OF_EACH or r.get("dtype") in ("float16", "bfloat16")}
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    """Operators in C as they stand, in one file."""
+    if not any(map(which, COMPILERS)):
+        pytest.skip("there is no C compiler")
+    target = Target.parse("c")
+    funcs = [replace(topi.create(r), name=f"kernel{n}") for n, r in enumerate(IN_C.values())]
+    made = [generator.kernel(f, target) for f in funcs]
+    code = generator.load_together(made, target)
+    modules = [Module(k.name, k.params, k.workspaces, code, sizes=k.sizes) for k in made]
+    return dict(zip(IN_C, modules, strict=True))
+
+
+@pytest.mark.parametrize("name", IN_C)
+def test_an_operator_in_c_is_within_the_tolerance_of_the_reference(name, kernels):
+    func = topi.create(IN_C[name])
+    arrays = interpret.random_inputs(func, seed=4)
+    expected = interpret.expected(func, arrays)
+    kernels[name](*arrays)
+    assert interpret.check(expected, arrays).message == ""

@@ -1,0 +1,68 @@
+"""The code generator for the target kind `c`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...arith import NotProvable
+from ...ir import PrimFunc
+from ...passes import lowering
+from ...target import Target
+from ..errors import BuildError
+from ..lowered import Lowered
+from .compile import compile_assembly, compile_object
+from .emitter import Kernel, emit
+from .library import LoadedLibrary, compile_c
+from .unit import translation_unit
+
+
+@dataclass(frozen=True, slots=True)
+class CGenerator:
+    """C11 that people can read, compiled by the machine's C compiler where there is one."""
+
+    def lower(self, func: PrimFunc, target: Target) -> Lowered:
+        """The scheduled program as one C file, which needs no compiler. Raises BuildError, with the step's
+        name and the loop or block, for what cannot be lowered.
+        """
+        k = self.kernel(func, target)
+        return Lowered(k.name, translation_unit([k], target), k.params, k.workspaces, k.sizes)
+
+    def load(self, lowered: Lowered, target: Target) -> LoadedLibrary:
+        """Compiles and loads it. Raises BuildError: no compiler, or one that refuses, or another machine."""
+        return compile_c(lowered.text, target, [lowered.name])
+
+    def emit_object(self, lowered: Sequence[Lowered], target: Target, metadata: bytes) -> bytes:
+        """The functions as the C compiler makes them. Raises BuildError, also where there is no compiler."""
+        return compile_object([*(one.text for one in lowered), _constant(metadata)], target)
+
+    def emit_assembly(self, text: str, target: Target) -> str:
+        """As the C compiler makes it. Raises BuildError."""
+        return compile_assembly(text, target)
+
+    def load_together(self, kernels: Sequence[Kernel], target: Target) -> LoadedLibrary:
+        """Kernels of different names, compiled as one file: a compiler takes longer to start than for one of
+        them. Raises BuildError.
+        """
+        return compile_c(translation_unit(kernels, target), target, [k.name for k in kernels])
+
+    def kernel(self, func: PrimFunc, target: Target, *, versioned: bool = True) -> Kernel:
+        """The function without the file around it: several may share one. `versioned`: whole tiles get a
+        version without predicates.
+        """
+        try:
+            return emit(lowering(target).run(func), target, versioned=versioned)
+        except NotProvable as e:
+            # An index that lowering had to take apart, of a schedule that no search makes.
+            raise BuildError(f"lower: {e}") from e
+
+
+generator = CGenerator()
+
+
+def _constant(data: bytes) -> str:
+    """The bytes in a section of their own, which no compiler drops and no other object's clash with."""
+    place = 'section("__TEXT,__tilewright")' if sys.platform == "darwin" else 'section(".tilewright")'
+    numbers = ",".join(map(str, data))
+    return f"__attribute__(({place}, used)) static const unsigned char metadata[] = {{{numbers}}};\n"
