@@ -141,9 +141,9 @@ class _Implementation:
         kept = target.annotations if b.buffer in self.places else ()
         return Block(
             name,
-            (*own.values(), *(w for w, _, _ in around.values())),
-            (*b.kinds, *(k for _, _, k in around.values())),
-            (*(substitute(p, self.loops) for p in b.binds), *(p for _, p, _ in around.values())),
+            (*(w for w, _, _ in around.values()), *own.values()),
+            (*(k for _, _, k in around.values()), *b.kinds),
+            (*(p for _, p, _ in around.values()), *(substitute(p, self.loops) for p in b.binds)),
             written.buffer,
             written.indices,
             map_expr(b.value, moved, put),
@@ -173,4 +173,8 @@ class _Implementation:
             if v in used:
                 kind = IterKind.REDUCE if adds and v in carried | reduces else IterKind.SPATIAL
                 found[v] = Var(v.name, v.extent), target.binding.get(v, poly(v)), kind
-        return found
+
+        def depth(v: Var) -> int:
+            return min((loops.index(x) for x in found[v][1].vars()), default=len(loops))
+
+        return {v: found[v] for v in sorted(found, key=depth)}

@@ -317,7 +317,7 @@ def test_alignments_of_two_axes_are_taken_from_the_inside() -> None:
     lowered = lowering(Target.parse("llvm")).run(sch.func)
     assert str(lowered) == (
         "def f(A: float32[2, 3, 5], C: float32[2, 3, 5]):\n"
-        "    B = global(float32[2, 32])\n"
+        "    B = alloc(float32[2, 32])\n"
         "    for i in range(2):\n"
         "        for j in range(3):\n"
         "            for k in range(5):\n"
