@@ -363,3 +363,13 @@ def test_rfactor_of_a_loop_over_a_size_adds_nothing_to_an_empty_sum() -> None:
         x, out = np.ones(n, "float32"), np.empty((), "float32")
         kernel(x, out)
         assert out == n
+
+
+def test_loose_bounds_do_not_make_an_intermediate_larger(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    b, c = sch.get_block("B"), sch.get_block("C")
+    sch.transform_layout(b, 0, lambda i, j: (i // 4 * 24 + j * 4 + i % 4,))
+    for block in (b, c):
+        sch.transform_block_layout(block, lambda i, j: (j * 10 + i,))
+    lowered = lowering(Target.parse("llvm")).run(sch.func)
+    assert [p.const for p in lowered.allocs[0].shape] == [72]
