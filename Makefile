@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format bench clean
+.PHONY: demo test test-slow check format fuzz bench clean
 
 $(READY): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=/path" >&2; exit 1; }
@@ -33,8 +33,13 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# 20 000 random schedules between pages without access; SEED=N repeats one run.
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz/run.py $(if $(SEED),--seed $(SEED))
+
 bench: $(READY)
 	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/compile.py
 
 clean:
 	rm -rf $(VENV) .demo build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,99 @@
+"""The fuzz finds what it is there to find: a wrong primitive, and accesses out of bounds."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.arith import Var, poly
+from tilewright.compiler.ir import Block, For, PrimFunc, Stmt, rewrite
+from tilewright.compiler.schedule import Schedule, primitives
+from tilewright.compiler.schedule.primitives.loops import add_predicate, reorder
+from tilewright.compiler.schedule.steps import STEPS
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(autouse=True)
+def beside_the_harness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("at_end", "offset"), [(True, 40), (False, -1)])
+def test_an_access_beside_an_array_ends_the_process(at_end: bool, offset: int) -> None:
+    code = (
+        "import ctypes, numpy\n"
+        "from guarded import Guarded\n"
+        f"g = Guarded(numpy.zeros(10, 'float32'), at_end={at_end})\n"
+        "print(len(ctypes.string_at(g.array.ctypes.data, 40)), flush=True)\n"
+        f"ctypes.string_at(g.array.ctypes.data + {offset}, 1)\n"
+    )
+    done = run(code)
+    assert (done.stdout, done.returncode) == ("40\n", -11)
+
+
+def test_a_write_between_an_array_and_the_other_page_is_seen() -> None:
+    import ctypes
+
+    import numpy as np
+    from guarded import Guarded
+
+    g = Guarded(np.zeros(10, "float32"), at_end=True)
+    before = g.untouched()
+    ctypes.memset(g.array.ctypes.data - 1, 0, 1)
+    after = g.untouched()
+    g.free()
+    assert (before, after) == (True, False)
+
+
+def broken_reorder(func: PrimFunc, loops: Sequence[Var]) -> PrimFunc:
+    """Reorders, and leaves the last iteration of the first loop out."""
+    last = poly(loops[0]) - loops[0].extent + 1
+
+    def below(s: Stmt) -> Stmt:
+        return add_predicate(s, last) if type(s) is Block else s
+
+    def visit(s: Stmt) -> Stmt:
+        return replace(s, body=rewrite(s.body, below)) if type(s) is For and s.var is loops[0] else s
+
+    return reorder(func, loops).rewrite(visit)
+
+
+def test_a_wrong_primitive_is_found_and_the_reproduction_is_minimal(monkeypatch: pytest.MonkeyPatch) -> None:
+    from draw import Walk
+    from minimal import minimal
+    from trial import Failure, judge, program
+
+    monkeypatch.setattr(primitives, "reorder", broken_reorder)
+    found = 0
+    for seed in range(16):
+        walk = Walk(Schedule(program("matmul")), random.Random(seed))
+        walk.run(6)
+        verdict = judge("matmul", walk.sch, "llvm")
+        if isinstance(verdict, Failure) and verdict.kind == "differs":
+            found += 1
+            small = minimal(
+                walk.sch.trace,
+                program("matmul"),
+                lambda t: isinstance(judge("matmul", t.apply(program("matmul")), "llvm"), Failure),
+            )
+            # A loop that an earlier step made cannot be reordered without that step.
+            steps = [i.name for i in small.instructions if not i.name.startswith("get_")]
+            assert "reorder" in steps and len(steps) <= 3
+    assert found >= 3
+
+
+def test_every_step_of_a_schedule_is_drawn() -> None:
+    from draw import COVERED
+
+    assert set(STEPS) == COVERED
