@@ -25,6 +25,7 @@ from ..compiler.runtime import ParamInfo
 from ..compiler.runtime.arrays import aligned_bytes
 from ..compiler.schedule import Schedule, ScheduleError, Trace, TraceError
 from ..compiler.target import Target, TargetError
+from ..compiler.target.runs import refusal
 from .messages import Failure, FailureKind, MeasureInput, MeasureResult
 from .program import Body, Stage
 from .reference import Reference, allowance, confined
@@ -111,6 +112,8 @@ def _warm_up() -> None:
 
 
 def _measure(item: MeasureInput, target: Target, reference: Reference, stage: Stage) -> MeasureResult:
+    if (reason := refusal(target)) is not None:
+        return _failed(item, "build_error", reason)
     try:
         schedule = Trace.from_json(item.trace).apply(reference.func)
         module = build(schedule, target=target)
@@ -118,6 +121,10 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
         return _failed(item, "constraint", str(error))
     except (TraceError, VerifyError, BuildError) as error:
         return _failed(item, "build_error", str(error))
+    if module.device.kind != "cpu":
+        return _failed(
+            item, "build_error", f"kernels on {module.device} are not measured: only the CPU's are"
+        )
     stage.running()
     return check_and_time(item, module, reference)
 

@@ -84,6 +84,8 @@ class CompilerParser:
 def lacking(target: Target, hardware: Hardware) -> list[str]:
     """What a machine lacks to run code for the target: the architecture, or features; nothing where it does
     not say."""
+    if not target.mcpu:  # a kind without processors: its plug-in knows
+        return []
     architecture = hardware.facts.get("architecture")
     if architecture is not None and architecture != target.architecture:
         return [target.architecture]

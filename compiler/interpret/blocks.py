@@ -16,6 +16,7 @@ from .contraction import LIMIT as FACTOR_LIMIT
 from .contraction import Contraction, contract, contraction_of, is_exact
 from .evaluate import Box, evaluate, index_array
 from .inputs import Array
+from .places import place
 
 #: Points of a domain that are evaluated at once.
 LIMIT = 1 << 21
@@ -35,8 +36,9 @@ _COMBINE: dict[str, np.ufunc] = {
 }
 
 
-def run_block(block: Block, memory: Memory) -> None:
-    """Writes what the block computes into its buffer's contents, in place."""
+def run_block(block: Block, memory: Memory, *, is_place: bool = False) -> None:
+    """Writes what the block computes into its buffer's contents, in place. is_place: the block is one of
+    `places_of`."""
     value, error = memory[block.buffer].value, memory[block.buffer].error
     if any(v.extent.const == 0 for v in block.iters):
         _run_empty(block, memory)
@@ -49,7 +51,9 @@ def run_block(block: Block, memory: Memory) -> None:
     for box in _boxes(block, c):
         at = _place(block, box)
         so_far = Approx(value[at], None if error is None else error[at])
-        part = _aligned(block, box, _part(block, op, c, box, so_far, memory))
+        whole = is_place and box.sizes == _extents(block)
+        found = place(block, box, memory) if whole else None
+        part = _aligned(block, box, _part(block, op, c, box, so_far, memory) if found is None else found)
         value[at] = part.value
         if part.error is not None and error is None:
             error = np.zeros(value.shape, part.error.dtype)
@@ -78,15 +82,19 @@ def contraction_in(block: Block) -> Contraction | None:
 
 def box_sizes(block: Block, c: Contraction | None) -> Sizes:
     """The sizes of the largest box of the block's domain that is evaluated at once."""
-    extents = tuple(v.extent.const or 0 for v in block.iters)
+    extents = _extents(block)
     spatial = [d for d, k in enumerate(block.kinds) if k is IterKind.SPATIAL]
     reduce = [d for d, k in enumerate(block.kinds) if k is IterKind.REDUCE]
     return _cut(extents, spatial + reduce, _weight(block, c))
 
 
+def _extents(block: Block) -> Sizes:
+    return tuple(v.extent.const or 0 for v in block.iters)
+
+
 def _boxes(block: Block, c: Contraction | None) -> Iterator[Box]:
     """The domain in pieces; reduce variables are cut last, and piece by piece in order."""
-    extents = tuple(v.extent.const or 0 for v in block.iters)
+    extents = _extents(block)
     sizes = box_sizes(block, c)
     ranges = (range(0, n, s) for n, s in zip(extents, sizes, strict=True))
     for starts in itertools.product(*ranges):
@@ -151,7 +159,7 @@ def _reduce(op: str, dtype: DType, term: Approx, box: Box, block: Block) -> Appr
     error = None if term.error is None else np.broadcast_to(term.error, shape)
     r = _COMBINE[op].reduce(value, axis=axes, keepdims=True, dtype=value.dtype)
     if op in ("min", "max"):
-        return Approx(r, None if error is None else error.max(axis=axes, keepdims=True))
+        return Approx(r, None if error is None else _extreme_error(op, dtype, value, error, r, axes))
     if dtype.is_bool:
         return Approx(r, None if error is None else np.asarray(error.any(axis=axes, keepdims=True)))
     if not dtype.is_float:
@@ -161,6 +169,17 @@ def _reduce(op: str, dtype: DType, term: Approx, box: Box, block: Block) -> Appr
         e = size.sum(axis=axes, keepdims=True) * (8.0 * math.sqrt(_terms(block)) * dtype.eps)
         return Approx(r, e if error is None else e + error.sum(axis=axes, keepdims=True))
     return _product(r, size, error, axes, _terms(block), dtype)
+
+
+def _extreme_error(
+    op: str, dtype: DType, value: Array, error: Array, r: Array, axes: tuple[int, ...]
+) -> Array:
+    """How far an extreme value `r` may be off: what cannot become the extreme one does not count."""
+    if not dtype.is_float:
+        return np.asarray(error.max(axis=axes, keepdims=True))
+    ends = [_COMBINE[op].reduce(x, axis=axes, keepdims=True) for x in (value - error, value + error)]
+    off = np.maximum(np.abs(r - ends[0]), np.abs(ends[1] - r))
+    return np.where(np.isnan(off), 0.0, off)
 
 
 def _product(

@@ -45,6 +45,10 @@ def evaluate(e: Expr, box: Box, memory: Memory, guarded: bool = False) -> Approx
             return binary(op, e.dtype, x, y)
         case Unary(op, a):
             return unary(op, e.dtype, evaluate(a, box, memory, guarded))
+        case Compare(op, a, b) if same_read(a, b):
+            # One number: whatever its bound, it is equal to itself, or is no number.
+            one = Approx(evaluate(a, box, memory, guarded).value)
+            return compare(op, one, one)
         case Compare(op, a, b):
             return compare(op, evaluate(a, box, memory, guarded), evaluate(b, box, memory, guarded))
         case Select(cond, a, b):
@@ -61,6 +65,11 @@ def evaluate(e: Expr, box: Box, memory: Memory, guarded: bool = False) -> Approx
             exact = converted(index_array(p, box), dtype)
             return Approx(exact.astype(np.float64) if dtype.is_float else exact)
     raise TypeError(f"not an expression: {e!r}")
+
+
+def same_read(a: Expr, b: Expr) -> bool:
+    """Whether both read one element."""
+    return type(a) is type(b) is Load and a.buffer is b.buffer and a.indices == b.indices
 
 
 def index_array(p: Poly, box: Box) -> Array:

@@ -13,6 +13,7 @@ from .approx import Approx
 from .blocks import Memory, run_block
 from .check import Expected
 from .inputs import Array, bound_to, check_arrays, poisoned
+from .places import places_of
 from .plain import plain_problem
 
 
@@ -37,9 +38,10 @@ def expected(func: PrimFunc, arrays: Sequence[Array]) -> Expected:
     memory: Memory = {p: Approx(_stored(a, p.dtype)) for p, a in zip(func.params, arrays, strict=True)}
     for b in func.allocs:
         memory[b] = Approx(_stored(poisoned(b), b.dtype))
+    places = places_of(func)
     with np.errstate(all="ignore"):
         for _, block in func.blocks():
-            run_block(block, memory)
+            run_block(block, memory, is_place=block in places)
     outputs = func.outputs
     return Expected(
         tuple(memory[o].value for o in outputs),

@@ -100,8 +100,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binary:
-    """An operation on two values of one dtype. Integers wrap around; `min` and `max` of floats hand on NaN,
-    as NumPy does."""
+    """An operation on two values of one dtype. Integers wrap around, and give 0 for a division by 0; a shift
+    by the width or more, or by less than 0, leaves what shifting one bit at a time would: 0, or -1 of a
+    negative number to the right. `min` and `max` of floats hand on NaN, as NumPy does; `pow` follows C."""
 
     op: BinaryOp
     a: Expr

@@ -1,16 +1,22 @@
-"""Compiled kernels as callables over NumPy arrays."""
+"""Compiled kernels as callables over arrays."""
 
 from .arguments import ParamInfo
-from .errors import ArgumentError, ArgumentTypeError, ArgumentValueError
-from .module import LoadedCode, Module, SourceInfo, WorkspaceInfo
+from .errors import ArgumentError, ArgumentTypeError, ArgumentValueError, CallError, LoadError
+from .function import Function, LoadedCode, SourceInfo, UnloadedCode, WorkspaceInfo
+from .module import Module, UnknownFunction
 
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "ArgumentValueError",
+    "CallError",
+    "Function",
+    "LoadError",
     "LoadedCode",
     "Module",
     "ParamInfo",
     "SourceInfo",
+    "UnknownFunction",
+    "UnloadedCode",
     "WorkspaceInfo",
 ]

@@ -1,4 +1,4 @@
-"""Errors of calling a kernel."""
+"""Errors of calling a kernel and of loading one."""
 
 
 class ArgumentError(Exception):
@@ -13,3 +13,13 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 class ArgumentValueError(ArgumentError, ValueError):
     """An array whose shape or memory a kernel cannot take."""
+
+
+class CallError(Exception):
+    """A kernel that cannot be called in this process: made for another machine, or one of several."""
+
+
+class LoadError(Exception):
+    """A file that is no module, was damaged, or holds code that this machine cannot run. The message begins
+    with the file's name.
+    """

@@ -1,145 +1,160 @@
-"""A kernel that can be called with NumPy arrays."""
+"""Kernels by name, as they are built, saved and loaded together."""
 
-import threading
-from collections.abc import Callable, Sequence
-from ctypes import CFUNCTYPE, c_int64, c_void_p
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..target import Target
-from .arguments import ArgumentCheck, ParamInfo
-from .arrays import aligned_bytes
-from .dims import Dim, evaluate
+from .device_api import Device
+from .errors import CallError
+from .function import Function, SourceInfo, WorkspaceInfo
+from .params import ParamInfo
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceInfo:
-    """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised.
-    Its bytes may depend on the sizes of the call."""
+class Exporter(Protocol):
+    """What writes a module to a file: the code generator's part of saving."""
 
-    bytes: Dim
-
-
-@dataclass(frozen=True, slots=True)
-class SourceInfo:
-    """How a kernel's schedule was found: exact, same_family, transferred, default or scheduled, and why."""
-
-    kind: str
-    reason: str
-    record: object | None = None
-
-
-class LoadedCode(Protocol):
-    """Machine code in this process: what a Module needs of a code generator's result."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def target(self) -> Target: ...
-
-    def address(self, name: str) -> int: ...
-
-    def assembly(self) -> str: ...
+    def __call__(self, path: Path, functions: Mapping[str, Function]) -> None: ...
 
 
 class Module:
-    """A compiled function: ``module(a, b, c)`` reads its inputs and writes its outputs in place.
+    """Compiled functions by name. One that holds a single function is called as that function.
 
-    Arrays are checked at each call, and the error names the argument. Workspaces belong to the calling
-    thread, so that threads may call one module at once, on different outputs.
+    ``module(a, b, c)`` reads its inputs and writes its outputs in place; of several functions one is chosen
+    by ``module["name"]``. See Function for arguments and errors.
     """
 
-    def __init__(
-        self,
-        name: str,
-        params: Sequence[ParamInfo],
-        workspaces: Sequence[WorkspaceInfo],
-        loaded: LoadedCode,
-        *,
-        sizes: Sequence[str] = (),
-        script: str = "",
-        schedule_source: SourceInfo = SourceInfo("scheduled", "built as it stands"),
-    ) -> None:
-        self.func_name = name
-        self.params = tuple(params)
-        self.workspaces = tuple(workspaces)
-        #: The names of the sizes that a call reads off its arrays, in the order of the kernel's arguments.
-        self.sizes = tuple(sizes)
-        self.script = script
-        self.schedule_source = schedule_source
-        self._loaded = loaded
-        self._check = ArgumentCheck(name, self.params, self.sizes)
-        prototype = CFUNCTYPE(
-            None,
-            *[c_void_p] * len(self.params),
-            *[c_int64] * len(self.sizes),
-            *[c_void_p] * len(self.workspaces),
-        )
-        self._function: Callable[..., None] = prototype(loaded.address(name))
-        self._local = threading.local()
+    def __init__(self, functions: Mapping[str, Function], exporter: Exporter | None = None) -> None:
+        """functions: at least one. exporter: without it the module cannot be saved."""
+        self._functions = dict(functions)
+        self._exporter = exporter
+        only = next(iter(functions.values())) if len(functions) == 1 else None
+        self._call: Callable[..., None] = self._several if only is None else only.__call__
+
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The functions' names, in the order in which they were given."""
+        return tuple(self._functions)
+
+    def __getitem__(self, name: str) -> Function:
+        """A function. Raises KeyError, whose text lists the names there are."""
+        if name not in self._functions:
+            raise UnknownFunction(name, self.functions)
+        return self._functions[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._functions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
 
     def __call__(self, *arrays: Array) -> None:
-        """Run the kernel. Raises ArgumentError."""
-        addresses = self._check(arrays)
-        if self.workspaces:
-            addresses += self._workspace_addresses(addresses[len(self.params) :])
-        self._function(*addresses)
+        """Run the only function. Raises ArgumentError, and CallError where there are several."""
+        self._call(*arrays)
 
     def bind(self, *arrays: Array) -> Callable[[], None]:
-        """The kernel on these arrays as a function of nothing, which checks nothing: for timing.
+        """As Function.bind, of the only function."""
+        return self._only("bound").bind(*arrays)
 
-        It keeps the arrays and workspaces of its own alive; one thread may run it at a time. Raises
-        ArgumentError.
-        """
-        addresses = self._check(arrays)
-        sizes = addresses[len(self.params) :]
-        blocks = [aligned_bytes(n) for n in self._workspace_bytes(sizes)]
-        pointers = [c_void_p(block.ctypes.data) for block in blocks]
-        bound = partial(
-            self._function,
-            *map(c_void_p, addresses[: len(self.params)]),
-            *map(c_int64, sizes),
-            *pointers,
-        )
-        bound.keep = (self._loaded, arrays, blocks)  # type: ignore[attr-defined]
-        return bound
+    @property
+    def func_name(self) -> str:
+        """The name of the only function."""
+        return self._only("named").name
+
+    @property
+    def params(self) -> tuple[ParamInfo, ...]:
+        """The parameters of the only function."""
+        return self._only("asked for its parameters").params
+
+    @property
+    def workspaces(self) -> tuple[WorkspaceInfo, ...]:
+        """The workspaces of the only function."""
+        return self._only("asked for its workspaces").workspaces
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The names of the sizes that a call of the only function reads off its arrays."""
+        return self._only("asked for its sizes").sizes
+
+    @property
+    def schedule_source(self) -> SourceInfo:
+        """How the schedule of the only function was found."""
+        return self._only("asked for its schedule").schedule_source
+
+    @property
+    def script(self) -> str:
+        """The scheduled programs as text, one after the other."""
+        return "\n\n".join(f.script for f in self._functions.values())
+
+    @property
+    def device(self) -> Device:
+        """Where the functions' arguments are."""
+        return next(iter(self._functions.values())).device
 
     @property
     def target(self) -> Target:
         """The target it was compiled for."""
-        return self._loaded.target
+        return next(iter(self._functions.values())).target
 
     def source(self) -> str:
-        """The LLVM text."""
-        return self._loaded.text
+        """The text that the code generator gave for each function, one after the other."""
+        return "\n".join(f.source() for f in self._functions.values())
 
     def assembly(self) -> str:
-        """The machine code as assembly text."""
-        return self._loaded.assembly()
+        """The machine code as assembly text, one function after the other."""
+        return "\n".join(f.assembly() for f in self._functions.values())
+
+    def header(self) -> str:
+        """A C header for the functions as an exported file defines them."""
+        from .header import header
+
+        return header(self._functions, self.target)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the functions to one file that ``tilewright.load_module`` reads, and return its path.
+
+        The suffix says what: ``.o`` a relocatable object, ``.a`` an archive of it, ``.so`` a shared object,
+        which needs a linker. A C program uses it with the text that `header` gives. Raises BuildError for a
+        module of a kind that cannot be saved, for another suffix and where no linker is found.
+        """
+        path = Path(path)
+        if self._exporter is None:
+            raise CallError(f"export: {self!r} was not made by build and has nothing to save")
+        self._exporter(path, self._functions)
+        return path
 
     def __repr__(self) -> str:
-        params = ", ".join(map(str, self.params))
-        return f"Module({self.func_name}({params}), {self.schedule_source.kind} schedule, {self.target})"
+        if len(self._functions) == 1:
+            only = next(iter(self._functions.values()))
+            return f"Module({only}, {only.schedule_source.kind} schedule, {self.target})"
+        return f"Module({', '.join(map(str, self._functions.values()))}, {self.target})"
 
-    def _workspace_bytes(self, sizes: Sequence[int]) -> list[int]:
-        known = dict(zip(self.sizes, sizes, strict=True))
-        return [evaluate(w.bytes, known) for w in self.workspaces]
+    def _only(self, what: str) -> Function:
+        if len(self._functions) != 1:
+            raise CallError(
+                f"a module of {len(self)} functions cannot be {what} itself; choose one by its name: "
+                + ", ".join(f"module[{name!r}]" for name in self._functions)
+            )
+        return next(iter(self._functions.values()))
 
-    def _workspace_addresses(self, sizes: Sequence[int]) -> list[int]:
-        """This thread's workspaces: kept from call to call, and made anew where a call needs larger ones."""
-        local = self._local
-        if not self.sizes and hasattr(local, "addresses"):
-            return local.addresses  # type: ignore[no-any-return]
-        needed = self._workspace_bytes(sizes)
-        if not hasattr(local, "blocks"):
-            local.blocks = [aligned_bytes(n) for n in needed]
-        elif any(len(block) < n for block, n in zip(local.blocks, needed, strict=True)):
-            local.blocks = [aligned_bytes(max(len(b), n)) for b, n in zip(local.blocks, needed, strict=True)]
-        local.addresses = [block.ctypes.data for block in local.blocks]
-        return local.addresses  # type: ignore[no-any-return]
+    def _several(self, *arrays: Array) -> None:
+        self._only("called")
+
+
+class UnknownFunction(KeyError):
+    """A name that no function of a module has."""
+
+    def __init__(self, name: str, names: Sequence[str]) -> None:
+        super().__init__(name, names)
+        self.name = name
+        self.names = tuple(names)
+
+    def __str__(self) -> str:
+        return f"there is no function {self.name!r}; the functions are {', '.join(self.names)}"

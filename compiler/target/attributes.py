@@ -2,25 +2,31 @@
 
 import shlex
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from .errors import TargetError
 
-KINDS = ("llvm", "c")
+Type = Literal["int", "str", "words", "bool"]
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One attribute: what its value may be, and the value when it is not given."""
+    """One attribute: what its value may be, and the value when it is not given (None: none).
+
+    type: ``words`` is a list of strings, separated by commas in words. choices: the only strings that are
+    right, if any are named. minimum: of an integer.
+    """
 
     name: str
-    type: str  # int | str | words
+    type: Type
     default: Any
     choices: tuple[str, ...] = ()
     minimum: int = 0
 
     def check(self, value: Any) -> Any:
-        """The value in its type; words of the command line are converted. Raises TargetError."""
+        """The value in its type; words of the command line are converted. Raises TargetError, whose text
+        begins with the attribute's name.
+        """
         if value is None and self.default is None:
             return None
         match self.type:
@@ -28,7 +34,9 @@ class Attribute:
                 return self._int(value)
             case "words":
                 return self._words(value)
-            case _:
+            case "bool":
+                return self._bool(value)
+            case "str":
                 return self._str(value)
 
     def _int(self, value: Any) -> int:
@@ -50,11 +58,18 @@ class Attribute:
             raise self._wrong(value, "a list of strings")
         return list(value)
 
+    def _bool(self, value: Any) -> bool:
+        if isinstance(value, str):
+            value = {"true": True, "false": False, "1": True, "0": False}.get(value, value)
+        if type(value) is not bool:
+            raise self._wrong(value, "true or false")
+        return value
+
     def _wrong(self, value: Any, right: str) -> TargetError:
-        return TargetError(f"target llvm: {self.name}={value!r}: must be {right}")
+        return TargetError(f"{self.name}={value!r}: must be {right}")
 
 
-ATTRIBUTES = {
+PROCESSOR = {
     a.name: a
     for a in (
         Attribute("mcpu", "str", "host"),
@@ -67,19 +82,21 @@ ATTRIBUTES = {
         Attribute("l3", "int", None),
     )
 }
-"""The attributes of every kind. None: taken from the processor."""
+"""The attributes of every kind that runs on processors. None: taken from the processor."""
 
 
 def parse_words(text: str) -> dict[str, Any]:
-    """A description in words, ``llvm -mcpu=x86-64-v3``, as a mapping whose values are strings."""
+    """A description in words, ``llvm -mcpu=x86-64-v3``, as a mapping whose values are strings. Words without
+    a kind give none.
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
         raise TargetError(f"target {text!r}: {error}") from error
-    if not words or words[0].startswith("-"):
-        raise TargetError(f"target {text!r}: the kind comes first; known kinds: {', '.join(KINDS)}")
-    given: dict[str, Any] = {"kind": words[0]}
-    for word in words[1:]:
+    given: dict[str, Any] = {}
+    if words and not words[0].startswith("-"):
+        given["kind"] = words.pop(0)
+    for word in words:
         name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-") or not equals:
             raise TargetError(f"target {text!r}: {word!r} is not of the form -name=value")

@@ -100,6 +100,14 @@ _AARCH64: tuple[tuple[str, str, tuple[int, int, int]], ...] = (
     ("apple-m2 apple-m3", _ARM86, (128, 16384, 8192)),
     ("apple-m4", _ARM86, (128, 16384, 8192)),
 )
+_RV64GC = "m a f d c"
+_RVA22 = f"{_RV64GC} zba zbb zbs"
+_RISCV64: tuple[tuple[str, str, tuple[int, int, int]], ...] = (
+    ("generic-rv64", _RV64GC, (32, 512, 0)),
+    ("sifive-u74", _RV64GC, (32, 2048, 0)),
+    ("sifive-x280", f"{_RVA22} zvl512b zvfh", (32, 1024, 4096)),
+    ("spacemit-x60", f"{_RVA22} zvl256b zvfh", (32, 512, 0)),
+)
 
 ALIASES = {
     "corei7": "nehalem",
@@ -115,7 +123,7 @@ ALIASES = {
 
 def _table() -> dict[str, Cpu]:
     cpus: dict[str, Cpu] = {}
-    for architecture, rows in (("x86_64", _X86), ("aarch64", _AARCH64)):
+    for architecture, rows in (("x86_64", _X86), ("aarch64", _AARCH64), ("riscv64", _RISCV64)):
         for names, features, (l1d, l2, l3) in rows:
             closed = with_needs(architecture, features.split())
             for name in names.split():
@@ -127,11 +135,18 @@ CPUS: dict[str, Cpu] = _table()
 """Every processor that a target may name."""
 
 
+_GENERAL = {
+    "x86_64": ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"),
+    "aarch64": ("cortex-a53",),
+    "riscv64": ("generic-rv64",),
+}
+
+
 def nearest(architecture: str, features: frozenset[str]) -> Cpu:
     """The general processor of an architecture with the most of these features and no other.
 
     Stands in for a processor that LLVM knows and the table does not.
     """
-    names = ("x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64") if architecture == "x86_64" else ("cortex-a53",)
+    names = _GENERAL[architecture]
     fitting = [CPUS[name] for name in names if CPUS[name].features <= features]
     return fitting[0] if fitting else CPUS[names[-1]]

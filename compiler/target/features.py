@@ -59,7 +59,26 @@ _AARCH64_NEEDS: dict[str, tuple[str, ...]] = {
     "sve": ("fullfp16",),
     "sve2": ("sve",),
 }
-_NEEDS = {"x86_64": _X86_NEEDS, "aarch64": _AARCH64_NEEDS}
+# The letters of the ISA manual, and its names of more than one letter. Vectors of a fixed length need to know
+# the least length of the machine's registers: v promises 128 bits, zvl256b and zvl512b more.
+_RISCV64_NEEDS: dict[str, tuple[str, ...]] = {
+    "m": (),
+    "a": (),
+    "f": (),
+    "d": ("f",),
+    "c": (),
+    "zba": (),
+    "zbb": (),
+    "zbs": (),
+    "zfhmin": ("f",),
+    "zfh": ("zfhmin",),
+    "v": ("d",),
+    "zvl256b": ("v",),
+    "zvl512b": ("zvl256b",),
+    "zvfhmin": ("v", "zfhmin"),
+    "zvfh": ("zvfhmin", "zfh"),
+}
+_NEEDS = {"x86_64": _X86_NEEDS, "aarch64": _AARCH64_NEEDS, "riscv64": _RISCV64_NEEDS}
 
 ARCHITECTURES = tuple(_NEEDS)
 
@@ -82,7 +101,7 @@ def with_needs(architecture: str, features: Iterable[str]) -> frozenset[str]:
         feature = todo.pop()
         if feature not in needs:
             raise TargetError(
-                f"target llvm: unknown feature {feature!r} of {architecture}; "
+                f"unknown feature {feature!r} of {architecture}; "
                 f"known features: {', '.join(known_features(architecture))}"
             )
         if feature not in found:
@@ -108,7 +127,7 @@ def apply_mattr(architecture: str, base: Iterable[str], mattr: str) -> frozenset
         elif sign == "-":
             features = without(architecture, features, [name])
         else:
-            raise TargetError(f"target llvm: mattr: {word!r} must start with + or -, as in +{word},-fma")
+            raise TargetError(f"mattr: {word!r} must start with + or -, as in +{word},-fma")
     return features
 
 
@@ -119,19 +138,28 @@ def mattr_between(base: frozenset[str], features: frozenset[str]) -> str:
 
 
 def vector_bytes(architecture: str, features: frozenset[str]) -> int:
-    """Bytes of one machine vector register."""
-    if architecture != "x86_64":
-        return 16
-    if "avx512f" in features:
-        return 64
-    return 32 if "avx" in features else 16
+    """Bytes of one machine vector register; of a scalar one where there are no vectors."""
+    match architecture:
+        case "x86_64":
+            return 64 if "avx512f" in features else 32 if "avx" in features else 16
+        case "riscv64":
+            widths = {"zvl512b": 64, "zvl256b": 32, "v": 16}
+            return next((bytes_ for name, bytes_ in widths.items() if name in features), 8)
+        case _:
+            return 16
 
 
 def vector_registers(architecture: str, features: frozenset[str]) -> int:
     """Number of architectural vector registers."""
-    return 32 if architecture == "aarch64" or "avx512f" in features else 16
+    return 32 if architecture != "x86_64" or "avx512f" in features else 16
 
 
 def has_fma(architecture: str, features: frozenset[str]) -> bool:
     """Whether a fused multiply-add is one instruction (else LLVM calls a library)."""
-    return architecture == "aarch64" or "fma" in features
+    match architecture:
+        case "x86_64":
+            return "fma" in features
+        case "riscv64":
+            return "d" in features
+        case _:
+            return True

@@ -10,7 +10,7 @@ from .cpus import ALIASES, CPUS, Cpu, nearest
 from .errors import TargetError
 from .features import ARCHITECTURES, known_features
 
-_MACHINES = {"amd64": "x86_64", "x64": "x86_64", "x86_64": "x86_64", "arm64": "aarch64", "aarch64": "aarch64"}
+_MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -40,8 +40,7 @@ def host_cpu() -> Cpu:
     arch = architecture()
     if arch not in ARCHITECTURES:
         raise TargetError(
-            f"target llvm: mcpu=host: no code generator for {arch!r}; known architectures: "
-            f"{', '.join(ARCHITECTURES)}"
+            f"mcpu=host: no code generator for {arch!r}; known architectures: {', '.join(ARCHITECTURES)}"
         )
     import llvmlite.binding as llvm
 

@@ -1,6 +1,7 @@
 """What kernels are compiled for: a value that the rules of the compiler read in place of the machine."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,12 +10,15 @@ from typing import Any, Self
 
 import rfc8785
 
-from .attributes import ATTRIBUTES, KINDS, parse_words
+from .attributes import PROCESSOR, parse_words
 from .cpus import ALIASES, CPUS, Cpu
 from .errors import TargetError
 from .features import apply_mattr, has_fma, mattr_between, vector_bytes, vector_registers, with_needs
 from .hardware import Hardware
 from .host import host_cpu
+from .kind import TargetKind
+from .registry import kind_of, known_kinds
+from .triple import GENERAL, architecture_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,8 @@ class Target:
     ``mcpu`` is a processor of the table, never "host"; ``features`` are all its features that change code,
     sorted; ``l1d``, ``l2`` and ``l3`` are bytes, 0 for a cache that is not there. ``math`` is "reassoc"
     where float reductions may be summed in another order, which vector sums need, and "strict" where they
-    may not.
+    may not. ``attributes`` are those of its kind alone, by name. A kind without processors has "" for mcpu,
+    no features and no caches.
     """
 
     kind: str
@@ -35,6 +40,7 @@ class Target:
     l1d: int
     l2: int
     l3: int
+    attributes: tuple[tuple[str, Any], ...] = ()
 
     @classmethod
     def parse(cls, spec: "str | Mapping[str, Any] | Target", host: Hardware | None = None) -> "Target":
@@ -57,25 +63,35 @@ class Target:
 
     @classmethod
     def _of(cls, given: dict[str, Any], host: Hardware | None) -> Self:
-        kind = given.pop("kind", None)
-        if kind is None:
-            raise TargetError(f"target: 'kind' is missing; known kinds: {', '.join(KINDS)}")
-        if kind not in KINDS:
-            raise TargetError(f"unknown target kind {kind!r}; known kinds: {', '.join(KINDS)}")
+        name = given.pop("kind", None)
+        if name is None:
+            raise TargetError(f"target: 'kind' is missing; known kinds: {', '.join(known_kinds())}")
+        kind = kind_of(name)
+        try:
+            return cls._of_kind(kind, given, host)
+        except TargetError as error:
+            raise TargetError(f"target {kind.name}: {error}") from error
+
+    @classmethod
+    def _of_kind(cls, kind: TargetKind, given: dict[str, Any], host: Hardware | None) -> Self:
+        own = {a.name: a for a in kind.attributes}
+        known = {**PROCESSOR, **own} if kind.processor else own
         for name in given:
-            if name not in ATTRIBUTES:
+            if name not in known:
                 raise TargetError(
-                    f"target {kind}: unknown attribute {name!r}; known attributes: {', '.join(ATTRIBUTES)}"
+                    f"unknown attribute {name!r}; known attributes: {', '.join(known) or 'none'}"
                 )
-        values = {name: a.check(given.get(name, a.default)) for name, a in ATTRIBUTES.items()}
+        values = {name: a.check(given.get(name, a.default)) for name, a in known.items()}
+        attributes = tuple((name, _frozen(values[name])) for name in sorted(own))
+        if not kind.processor:
+            return cls(kind.name, "", (), 1, "strict", 0, 0, 0, attributes)
         if values["num-threads"] > 1:
             raise TargetError(
-                f"target {kind}: num-threads={values['num-threads']}: "
-                "only 1 is possible until there is a thread pool"
+                f"num-threads={values['num-threads']}: only 1 is possible until there is a thread pool"
             )
-        cpu = _cpu(values["mcpu"], host)
+        cpu = _cpu(given.get("mcpu"), values.get("mtriple", ""), values["mcpu"], host)
         return cls(
-            kind=kind,
+            kind=kind.name,
             mcpu=cpu.name,
             features=tuple(sorted(_features(cpu, values["features"], values["mattr"]))),
             num_threads=values["num-threads"],
@@ -83,14 +99,14 @@ class Target:
             l1d=_first(values["l1d"], cpu.l1d),
             l2=_first(values["l2"], cpu.l2),
             l3=_first(values["l3"], cpu.l3),
+            attributes=attributes,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The description with every default filled in; ``parse`` gives the same target back on any
         machine.
         """
-        return {
-            "kind": self.kind,
+        processor = {
             "mcpu": self.mcpu,
             "features": list(self.features),
             "num-threads": self.num_threads,
@@ -99,6 +115,8 @@ class Target:
             "l2": self.l2,
             "l3": self.l3,
         }
+        own = {name: list(v) if isinstance(v, tuple) else v for name, v in self._told()}
+        return {"kind": self.kind, **(processor if self.mcpu else {}), **own}
 
     @property
     def key(self) -> str:
@@ -107,38 +125,57 @@ class Target:
 
     def __str__(self) -> str:
         """The description as one line of words; ``parse`` gives the same target back on any machine."""
-        mattr = mattr_between(CPUS[self.mcpu].features, frozenset(self.features))
-        words = [
-            self.kind,
-            f"-mcpu={self.mcpu}",
-            *([f"-mattr={mattr}"] if mattr else []),
-            f"-num-threads={self.num_threads}",
-            f"-math={self.math}",
-            f"-l1d={self.l1d}",
-            f"-l2={self.l2}",
-            f"-l3={self.l3}",
-        ]
-        return " ".join(words)
+        words = [self.kind]
+        if self.mcpu:
+            mattr = mattr_between(CPUS[self.mcpu].features, frozenset(self.features))
+            words += [
+                f"-mcpu={self.mcpu}",
+                *([f"-mattr={mattr}"] if mattr else []),
+                f"-num-threads={self.num_threads}",
+                f"-math={self.math}",
+                f"-l1d={self.l1d}",
+                f"-l2={self.l2}",
+                f"-l3={self.l3}",
+            ]
+        return " ".join([*words, *(_word(name, value) for name, value in self._told())])
+
+    def attribute(self, name: str) -> Any:
+        """The value of one of its kind's own attributes. Raises KeyError for another name."""
+        return dict(self.attributes)[name]
+
+    @property
+    def triple(self) -> str:
+        """LLVM's triple: the one given as ``mtriple``, or Linux on the processor's architecture."""
+        return dict(self.attributes).get("mtriple") or f"{self.architecture}-unknown-linux-gnu"
 
     @property
     def architecture(self) -> str:
-        """Architecture of the processor: x86_64 or aarch64."""
-        return CPUS[self.mcpu].architecture
+        """Architecture of the processor: x86_64, aarch64 or riscv64; "" for a kind without processors."""
+        return CPUS[self.mcpu].architecture if self.mcpu else ""
 
     @property
     def vector_bytes(self) -> int:
-        """Bytes of one machine vector register: 64, 32 or 16."""
+        """Bytes of one machine vector register: 64, 32 or 16, and 8 where there are only scalar ones."""
+        if not self.mcpu:
+            return kind_of(self.kind).vector_bytes
         return vector_bytes(self.architecture, frozenset(self.features))
 
     @property
     def vector_registers(self) -> int:
         """Number of machine vector registers: 32 or 16."""
+        if not self.mcpu:
+            return kind_of(self.kind).vector_registers
         return vector_registers(self.architecture, frozenset(self.features))
 
     @property
     def has_fma(self) -> bool:
         """Whether a fused multiply-add is one instruction."""
         return has_fma(self.architecture, frozenset(self.features))
+
+    def _told(self) -> list[tuple[str, Any]]:
+        """Its kind's own attributes that are not at their defaults."""
+        defaults = {a.name: _frozen(a.check(a.default)) for a in kind_of(self.kind).attributes}
+        return [(name, value) for name, value in self.attributes if value != defaults[name]]
 
     def lanes(self, dtype_bits: int) -> int:
         """Elements of this width in one machine vector, at least 1."""
@@ -153,21 +190,43 @@ def _parse_json(text: str) -> dict[str, Any]:
     return dict(value)
 
 
-def _cpu(name: str, host: Hardware | None) -> Cpu:
+def _cpu(given: str | None, triple: str, name: str, host: Hardware | None) -> Cpu:
+    architecture = architecture_of(triple) if triple else None
+    if architecture is not None and given is None:
+        return CPUS[GENERAL[architecture]]
     if name == "host":
-        return host_cpu() if host is None else host.cpu
-    name = ALIASES.get(name, name)
-    if name not in CPUS:
-        raise TargetError(f"target llvm: unknown mcpu {name!r}; known: host, {', '.join(CPUS)}")
-    return CPUS[name]
+        cpu = host_cpu() if host is None else host.cpu
+    else:
+        name = ALIASES.get(name, name)
+        if name not in CPUS:
+            raise TargetError(f"unknown mcpu {name!r}; known: host, {', '.join(CPUS)}")
+        cpu = CPUS[name]
+    if architecture not in (None, cpu.architecture):
+        raise TargetError(f"mtriple={triple!r} is of {architecture} and mcpu={name!r} of {cpu.architecture}")
+    return cpu
 
 
 def _features(cpu: Cpu, listed: list[str] | None, mattr: str) -> frozenset[str]:
     if listed is None:
         return apply_mattr(cpu.architecture, cpu.features, mattr)
     if mattr:
-        raise TargetError("target llvm: give 'features', the whole list, or 'mattr', the changes, not both")
+        raise TargetError("give 'features', the whole list, or 'mattr', the changes, not both")
     return with_needs(cpu.architecture, listed)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _word(name: str, value: Any) -> str:
+    match value:
+        case bool():
+            text = "true" if value else "false"
+        case tuple():
+            text = ",".join(value)
+        case _:
+            text = str(value)
+    return shlex.quote(f"-{name}={text}")
 
 
 def _first(given: int | None, default: int) -> int:

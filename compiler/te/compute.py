@@ -17,14 +17,14 @@ from .value import Value, found
 
 @overload
 def compute(
-    shape: Sequence[int] | int,
+    shape: Sequence[int | Index] | int | Index,
     fcompute: Callable[..., tuple[Value, ...]],
     name: str = ...,
     names: Sequence[str] | None = ...,
 ) -> tuple[Tensor, ...]: ...
 @overload
 def compute(
-    shape: Sequence[int] | int,
+    shape: Sequence[int | Index] | int | Index,
     fcompute: Callable[..., Value],
     name: str = ...,
     names: Sequence[str] | None = ...,

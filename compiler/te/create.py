@@ -34,7 +34,9 @@ def create_prim_func(params: Sequence[Tensor], name: str = "main") -> PrimFunc:
         )
     for p in params:
         if not isinstance(p, Tensor):
-            raise tensor_error(f"{what}: the parameters must be tensors, got {type(p).__name__}")
+            advice = "; a function with several results gives several: [A, *outputs]"
+            got = f"{type(p).__name__}{advice if isinstance(p, tuple) else ''}"
+            raise tensor_error(f"{what}: the parameters must be tensors, got {got}")
     for n, p in enumerate(params):
         if p in params[:n]:
             raise tensor_error(f"{what}: the parameter {p.name!r} is given twice")

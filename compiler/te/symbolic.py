@@ -110,12 +110,14 @@ class Symbolic:
         return self._binary("xor", other, self)
 
     def __lshift__(self, other: object) -> Any:
+        # By the width or more, or by less than 0: 0. A literal that is out of range is refused.
         return self._binary("shl", self, other)
 
     def __rlshift__(self, other: object) -> Any:
         return self._binary("shl", other, self)
 
     def __rshift__(self, other: object) -> Any:
+        # By the width or more, or by less than 0: 0, and -1 of a negative number.
         return self._binary("shr", self, other)
 
     def __rrshift__(self, other: object) -> Any:
@@ -155,6 +157,14 @@ class Symbolic:
 
     #: NumPy scalars and arrays leave a binary operation to us instead of looking for elements.
     __array_ufunc__ = None
+
+    def _number(self) -> NoReturn:
+        raise mismatch(
+            "a symbolic expression is no number while the program is written; te.cast changes its dtype, "
+            "and te.exp and its like take the place of the functions of math"
+        )
+
+    __float__ = __int__ = _number
 
     def __bool__(self) -> NoReturn:
         raise mismatch(

@@ -14,8 +14,9 @@ from ..ir.dtype import BOOL, DType, TypeMismatch
 from ..ir.expr import COMPARE_OPS, Binary, Buffer, Compare, Const, Expr, Load, Unary
 from ..ir.rules import refused
 from ..ir.span import Span, user_span
+from ..ir.verify import MAX_DEPTH, MAX_NODES
 from ..ir.visit import indices_of
-from .errors import mismatch, second_operand
+from .errors import mismatch, second_operand, tensor_error
 from .literal import is_literal, literal
 from .logic import conjunction, disjunction, negation
 from .symbolic import INFIX, SIGNS, Symbolic
@@ -37,6 +38,9 @@ _ADVICE = {
     ("not", "float"): "use a comparison first",
 }
 
+#: Of one expression; a program's loops around it count towards MAX_DEPTH as well.
+DEPTH = MAX_DEPTH - 20
+
 #: Literal exponents that become products.
 _PRODUCTS = range(1, 5)
 
@@ -44,12 +48,25 @@ _PRODUCTS = range(1, 5)
 class Value(Symbolic):
     """An element: an IR expression, the values it was made of, and where."""
 
-    __slots__ = ("expr", "parts")
+    __slots__ = ("depth", "expr", "nodes", "parts")
+
+    depth: int
+    nodes: int
 
     def __init__(self, expr: Expr, parts: tuple[Value, ...] = (), span: Span | None = None) -> None:
         self.expr = expr
         self.parts = parts
         self.span = span or user_span()
+        self.depth = 1 + max((p.depth for p in parts), default=0)
+        self.nodes = 1 + sum(p.nodes for p in parts)
+        if self.depth > DEPTH or self.nodes > MAX_NODES:
+            size = f"nested {self.depth} deep" if self.depth > DEPTH else f"of {self.nodes} nodes"
+            most = DEPTH if self.depth > DEPTH else MAX_NODES
+            raise tensor_error(
+                f"the expression is {size}; at most {most} are allowed: use te.sum and its like over an "
+                "axis, or make a part of it a tensor of its own with te.compute",
+                self.span,
+            )
 
     @property
     def dtype(self) -> DType:

@@ -11,7 +11,7 @@ from .. import te
 from ..ir.dtype import DType
 from ..te.errors import parse_dtype
 from ..te.value import Value
-from .checks import check_choice, check_floats, check_tensor, failure
+from .checks import check_choice, check_floats, check_tensor, failure, same
 
 Activation = Literal["none", "relu", "relu6", "gelu", "sigmoid", "tanh", "silu"]
 
@@ -71,7 +71,8 @@ def epilogue(
         check_floats("epilogue", "x", x)
     if bias is not None:
         check_tensor("epilogue", "bias", bias, 1)
-        if type(axis) is not int or not -x.ndim <= axis < x.ndim or x.shape[axis] != bias.shape[0]:
+        fits = type(axis) is int and -x.ndim <= axis < x.ndim and same([x.shape[axis]], bias.shape)
+        if not fits:
             raise failure("epilogue", f"'bias' {bias!r} does not run along the dimension {axis!r} of {x!r}")
     if bias is None and activation == "none" and out == x.dtype:
         return x

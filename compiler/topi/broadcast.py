@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import te
-from .checks import check_choice, check_same_dtype, check_tensor, failure
+from .checks import check_choice, check_same_dtype, check_tensor, failure, same
 
 BROADCASTS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
@@ -25,14 +25,16 @@ FLOAT_BROADCASTS = ("divide",)
 INTEGER_BROADCASTS = ("floor_divide", "remainder")
 
 
-def broadcast_shape(op: str, a: te.Tensor, b: te.Tensor) -> tuple[int, ...]:
+def broadcast_shape(op: str, a: te.Tensor, b: te.Tensor) -> tuple[int | te.Index, ...]:
     """NumPy's common shape: from the last dimension on, extents agree or one of them is 1."""
     rank = max(a.ndim, b.ndim)
     wide = [(1,) * (rank - x.ndim) + x.shape for x in (a, b)]
+    out: list[int | te.Index] = []
     for d, (m, n) in enumerate(zip(*wide, strict=True)):
-        if m != n and 1 not in (m, n):
+        if not (same([m], [n]) or same([m], [1]) or same([n], [1])):
             raise failure(op, f"the shapes of {a!r} and {b!r} do not broadcast: {m} and {n} in dimension {d}")
-    return tuple(n if m == 1 else m for m, n in zip(*wide, strict=True))
+        out.append(n if same([m], [1]) else m)
+    return tuple(out)
 
 
 def broadcast(a: te.Tensor, b: te.Tensor, function: str, *, name: str = "Y") -> te.Tensor:
@@ -51,8 +53,8 @@ def combined(op: str, a: te.Tensor, b: te.Tensor, f: Callable[[Any, Any], Any], 
     return y
 
 
-def _at(x: te.Tensor, index: tuple[te.Index, ...], shape: tuple[int, ...]) -> te.Value:
+def _at(x: te.Tensor, index: tuple[te.Index, ...], shape: tuple[int | te.Index, ...]) -> te.Value:
     """The element of `x` for an index of the result, whose shape is `shape`."""
     first = len(index) - x.ndim
     wide = zip(index[first:], x.shape, shape[first:], strict=True)
-    return x[tuple(0 if n == 1 and whole != 1 else i for i, n, whole in wide)]
+    return x[tuple(0 if same([n], [1]) and not same([whole], [1]) else i for i, n, whole in wide)]

@@ -3,10 +3,13 @@ and what would be right."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .. import te
+from ..ir.dtype import DType
 from ..te.errors import TensorError, tensor_error
+from ..te.index import as_poly
 
 Span = tuple[int, int]
 
@@ -46,6 +49,33 @@ def check_choice(op: str, argument: str, value: object, choices: Sequence[str]) 
     if not isinstance(value, str) or value not in choices:
         raise failure(op, f"{argument!r} must be one of {', '.join(choices)}, got {value!r}")
     return value
+
+
+def same(a: Sequence[object], b: Sequence[object]) -> bool:
+    """Whether extents are equal, whatever the sizes in them are."""
+    return [as_poly(x, "an extent") for x in a] == [as_poly(x, "an extent") for x in b]
+
+
+def check_vector(op: str, argument: str, x: object, extent: object, what: str) -> None:
+    """`x`, if there is one, has one dimension of that extent: one element for each `what`."""
+    if x is not None and not same(check_tensor(op, argument, x, 1).shape, (extent,)):
+        raise failure(op, f"{argument!r} must have {extent} elements, one for each {what}, got {x!r}")
+
+
+def check_fixed(op: str, argument: str, x: te.Tensor, dims: Sequence[int]) -> None:
+    """Those dimensions of `x` are integers, not sizes that a call would tell."""
+    for d in dims:
+        if type(x.shape[d]) is not int:
+            raise failure(op, f"dimension {d % x.ndim} of {argument!r} must be an integer, got {x!r}")
+
+
+def count(extents: Sequence[int | te.Index], dtype: DType) -> te.Value | float:
+    """The product of extents, as a number of `dtype` (a float)."""
+    whole = math.prod(e for e in extents if isinstance(e, int))
+    out: te.Value | float = float(whole)
+    for e in extents:
+        out = out if isinstance(e, int) else te.cast(e, dtype) * out
+    return out
 
 
 def integers(op: str, argument: str, value: object, count: int, low: int) -> tuple[int, ...]:

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from .. import te
 from ..ir.dtype import DType
 from .activation import ACTIVATIONS, epilogue
-from .checks import check_choice, check_same_dtype, check_tensor, failure, integers
+from .checks import (
+    check_choice,
+    check_fixed,
+    check_same_dtype,
+    check_tensor,
+    check_vector,
+    failure,
+    integers,
+)
 from .matmul import accumulation
 from .window import LAYOUTS, Window, pad_spatial, zero
 
@@ -101,7 +109,7 @@ def _conv(
     co, cig, *kernel = weight.shape if first else (weight.shape[-1], weight.shape[-2], *weight.shape[:-2])
     if ci != cig * groups or co % groups:
         raise failure(op, f"{ci} input and {co} output channels in {groups} groups do not fit {weight!r}")
-    _check_bias(op, bias, co)
+    check_vector(op, "bias", bias, co, "output channel")
     window = Window.of(op, size, kernel, stride, pad, dilation)
     wide, out = accumulation(x.dtype, out_dtype)
     padded = pad_spatial(x, window.pad, layout)
@@ -142,7 +150,7 @@ def depthwise_conv2d(
     cw, *kernel = weight.shape if first else (weight.shape[-1], *weight.shape[:-1])
     if c != cw:
         raise failure(op, f"{x!r} has {c} channels and {weight!r} has {cw}")
-    _check_bias(op, bias, c)
+    check_vector(op, "bias", bias, c, "output channel")
     window = Window.of(op, size, kernel, stride, pad, dilation)
     wide, out = accumulation(x.dtype, out_dtype)
     padded = pad_spatial(x, window.pad, layout)
@@ -185,7 +193,7 @@ def conv2d_transpose(
     cw, co, *kernel = weight.shape
     if ci != cw:
         raise failure(op, f"{x!r} has {ci} channels and {weight!r} takes {cw}")
-    _check_bias(op, bias, co)
+    check_vector(op, "bias", bias, co, "output channel")
     strides, pads = integers(op, "stride", stride, 2, 1), integers(op, "pad", pad, 2, 0)
     extra = integers(op, "output_pad", output_pad, 2, 0)
     for e, s in zip(extra, strides, strict=True):
@@ -239,14 +247,11 @@ def _common(
 ) -> None:
     check_tensor(op, "x", x, rank + 2)
     check_tensor(op, "weight", weight, weight_rank)
+    check_fixed(op, "x", x, range(1, x.ndim))
+    check_fixed(op, "weight", weight, range(weight.ndim))
     check_same_dtype(op, x, weight)
     check_choice(op, "layout", layout, LAYOUTS[rank])
     check_choice(op, "activation", activation, ACTIVATIONS)
-
-
-def _check_bias(op: str, bias: te.Tensor | None, channels: int) -> None:
-    if bias is not None and check_tensor(op, "bias", bias, 1).shape != (channels,):
-        raise failure(op, f"'bias' must have {channels} elements, one for each output channel, got {bias!r}")
 
 
 def _finished(

@@ -8,7 +8,7 @@ from .. import te
 from ..ir.dtype import DType
 from ..te.errors import parse_dtype
 from .activation import ACTIVATIONS, epilogue
-from .checks import check_choice, check_same_dtype, check_tensor, failure
+from .checks import check_choice, check_same_dtype, check_tensor, check_vector, failure, same
 
 
 def accumulation(dtype: DType, out: str | DType | None) -> tuple[DType, DType]:
@@ -35,11 +35,11 @@ def matmul(
     check_tensor("matmul", "a", a, (2, 8))
     check_tensor("matmul", "b", b, (2, 8))
     check_same_dtype("matmul", a, b)
-    if a.shape[:-2] != b.shape[:-2]:
+    if not same(a.shape[:-2], b.shape[:-2]):
         raise failure("matmul", f"the batch dimensions of {a!r} and {b!r} differ")
     rows, inner = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
     inner_b, columns = b.shape[-2:][::-1] if transpose_b else b.shape[-2:]
-    if inner != inner_b:
+    if not same([inner], [inner_b]):
         raise failure("matmul", f"{a!r} has {inner} columns and {b!r} has {inner_b} rows")
     wide, out = accumulation(a.dtype, out_dtype)
     k = te.reduce_axis((0, inner), name="k")
@@ -73,10 +73,9 @@ def dense(
     check_choice("dense", "weights", weights, ("kn", "nk"))
     check_choice("dense", "activation", activation, ACTIVATIONS)
     inner, columns = weight.shape if weights == "kn" else weight.shape[::-1]
-    if inner != x.shape[1]:
+    if not same([inner], x.shape[1:]):
         raise failure("dense", f"{x!r} has {x.shape[1]} columns and {weight!r} takes {inner}")
-    if bias is not None and check_tensor("dense", "bias", bias, 1).shape != (columns,):
-        raise failure("dense", f"'bias' must have {columns} elements, one for each column, got {bias!r}")
+    check_vector("dense", "bias", bias, columns, "column")
     wide, out = accumulation(x.dtype, out_dtype)
     alone = bias is None and activation == "none" and out == wide
     product = matmul(x, weight, transpose_b=weights == "nk", out_dtype=wide, name=name if alone else "dense")

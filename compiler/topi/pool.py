@@ -5,9 +5,9 @@ from __future__ import annotations
 from .. import te
 from ..ir.dtype import DType
 from ..ir.rules import identity
-from .checks import check_choice, check_tensor, failure, integers
+from .checks import check_choice, check_fixed, check_tensor, failure, integers
 from .conv import Extents
-from .window import LAYOUTS, Window, pad_spatial
+from .window import LAYOUTS, Window, pad_spatial, spatial_dims
 
 POOLS = ("max", "avg")
 
@@ -77,6 +77,7 @@ def _pool(
     check_tensor(op, "x", x, rank + 2)
     check_choice(op, "function", function, POOLS)
     check_choice(op, "layout", layout, LAYOUTS[rank])
+    check_fixed(op, "x", x, spatial_dims(layout))
     if x.dtype.is_bool:
         raise failure(op, f"'x' must hold numbers, got {x!r}")
     first = layout[1] == "C"

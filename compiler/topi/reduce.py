@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import te
 from ..ir.dtype import DType
 from ..ir.rules import identity
-from .checks import check_choice, check_floats, check_tensor, dimensions, failure
+from .checks import check_choice, check_floats, check_tensor, count, dimensions, failure
 from .matmul import accumulation
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
@@ -55,6 +54,7 @@ def reduce(
     if out_dtype is not None and function not in ("sum", "prod", "mean"):
         raise failure("reduce", f"'out_dtype' is for sums, products and means, not for {function!r}")
     wide, out = accumulation(x.dtype, out_dtype)
+    steps_taken = count([x.shape[d] for d in dims], wide) if function == "mean" else 1.0
     kept = [d for d in range(x.ndim) if d not in dims]
     steps = {d: te.reduce_axis((0, x.shape[d]), name=f"k{d}") for d in dims}
 
@@ -64,16 +64,12 @@ def reduce(
         over = list(steps.values())
         if function in ("sum", "prod", "mean"):
             total = REDUCTIONS[function](te.cast(read, wide), axis=over)
-            return te.cast(total / float(_steps(x, dims)) if function == "mean" else total, out)
+            return te.cast(total / steps_taken if function == "mean" else total, out)
         return REDUCTIONS[function](read, axis=over)  # type: ignore[no-any-return]
 
     shape = [x.shape[d] if d in kept else 1 for d in range(x.ndim) if keepdims or d in kept]
     y: te.Tensor = te.compute(shape, element, name=name, names=[f"i{d}" for d in range(len(shape))])
     return y
-
-
-def _steps(x: te.Tensor, dims: Sequence[int]) -> int:
-    return math.prod(x.shape[d] for d in dims)
 
 
 def cumulative(x: te.Tensor, function: str = "sum", axis: int = -1, *, name: str = "Y") -> te.Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import te
-from .checks import check_floats, check_tensor, failure
+from .checks import check_floats, check_tensor, check_vector, count
 
 
 def softmax(x: te.Tensor, *, name: str = "Y") -> te.Tensor:
@@ -42,14 +42,11 @@ def layer_norm(
     check_tensor("layer_norm", "x", x, (1, 8))
     check_floats("layer_norm", "x", x)
     *rows, n = x.shape
-    for argument, scale in (("gamma", gamma), ("beta", beta)):
-        if scale is not None and check_tensor("layer_norm", argument, scale, 1).shape != (n,):
-            raise failure(
-                "layer_norm", f"{argument!r} must have {n} elements, one for each column, got {scale!r}"
-            )
+    check_vector("layer_norm", "gamma", gamma, n, "column")
+    check_vector("layer_norm", "beta", beta, n, "column")
     wide = x.dtype.accumulator
     names = _row_names(len(rows))
-    part = 1.0 / n if isinstance(n, int) else 1.0 / te.cast(n, wide)
+    part = 1.0 / count([n], wide)
     k = te.reduce_axis((0, n), name="k")
     total = te.compute(
         rows, lambda *i: te.sum(te.cast(x[(*i, k)], wide), axis=k), name="row_sum", names=names

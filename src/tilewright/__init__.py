@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from tilewright.compiler.build import build
     from tilewright.compiler.codegen.errors import BuildError
     from tilewright.compiler.dump import dump
-    from tilewright.compiler.ir import PrimFunc, TypeMismatch, VerifyError
-    from tilewright.compiler.runtime import Module
+    from tilewright.compiler.ir import IRModule, PrimFunc, TypeMismatch, VerifyError
+    from tilewright.compiler.runtime import CallError, LoadError, Module
+    from tilewright.compiler.runtime.device_api import Device, DeviceError, device
+    from tilewright.compiler.runtime.load import load_module
+    from tilewright.compiler.runtime.ndarray import NDArray
     from tilewright.compiler.schedule import (
         Schedule,
         ScheduleError,
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
         Trace,
         register_tensor_intrin,
     )
-    from tilewright.compiler.target import Target
+    from tilewright.compiler.target import Target, TargetError, backends
     from tilewright.service.connect import connect
     from tilewright.tuner.tune import TuningRecord, tune
 
@@ -33,17 +36,27 @@ _WHERE = {
     "topi": "tilewright.compiler",
     "build": "tilewright.compiler.build",
     "BuildError": "tilewright.compiler.codegen.errors",
+    "IRModule": "tilewright.compiler.ir",
     "dump": "tilewright.compiler.dump",
     "PrimFunc": "tilewright.compiler.ir",
     "TypeMismatch": "tilewright.compiler.ir",
     "VerifyError": "tilewright.compiler.ir",
+    "CallError": "tilewright.compiler.runtime",
+    "LoadError": "tilewright.compiler.runtime",
     "Module": "tilewright.compiler.runtime",
+    "Device": "tilewright.compiler.runtime.device_api",
+    "DeviceError": "tilewright.compiler.runtime.device_api",
+    "device": "tilewright.compiler.runtime.device_api",
+    "load_module": "tilewright.compiler.runtime.load",
+    "NDArray": "tilewright.compiler.runtime.ndarray",
     "Schedule": "tilewright.compiler.schedule",
     "ScheduleError": "tilewright.compiler.schedule",
     "TensorIntrin": "tilewright.compiler.schedule",
     "register_tensor_intrin": "tilewright.compiler.schedule",
     "Trace": "tilewright.compiler.schedule",
     "Target": "tilewright.compiler.target",
+    "TargetError": "tilewright.compiler.target",
+    "backends": "tilewright.compiler.target",
     "connect": "tilewright.service.connect",
     "TuningRecord": "tilewright.tuner.tune",
     "tune": "tilewright.tuner.tune",
@@ -51,20 +64,30 @@ _WHERE = {
 
 __all__ = [
     "BuildError",
+    "CallError",
+    "Device",
+    "DeviceError",
+    "IRModule",
+    "LoadError",
     "Module",
+    "NDArray",
     "PrimFunc",
     "Schedule",
     "ScheduleError",
     "Target",
+    "TargetError",
     "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
     "VerifyError",
     "__version__",
+    "backends",
     "build",
     "connect",
+    "device",
     "dump",
+    "load_module",
     "register_tensor_intrin",
     "te",
     "topi",

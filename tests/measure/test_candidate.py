@@ -188,6 +188,15 @@ def test_a_target_that_is_none_is_a_build_error(runner: Runner) -> None:
     assert (failure.kind, "abacus" in failure.message) == ("build_error", True)
 
 
+def test_a_target_that_this_machine_cannot_run_is_a_build_error(runner: Runner) -> None:
+    target = Target.parse("llvm -mtriple=riscv64-linux-gnu").to_json()
+    failure = failure_of(runner.measure(replace(item(matmul()), target=target)))
+    assert (failure.kind, failure.message) == (
+        "build_error",
+        "code for generic-rv64 cannot run on this machine, which lacks riscv64",
+    )
+
+
 def test_the_memory_limit_holds_for_the_real_thing(runner: Runner) -> None:
     one = replace(item(matmul(512, 512, 8)), limits=Limits(memory_bytes=1 << 20))
     failure = failure_of(runner.measure(one))

@@ -52,6 +52,7 @@ def outputs() -> PrimFunc:
 PROGRAMS: Mapping[str, Callable[[], PrimFunc]] = {
     "matmul": lambda: topi.create({"op": "matmul", "m": 5, "n": 18, "k": 7}),
     "int8 matmul": lambda: topi.create({"op": "matmul", "m": 4, "n": 9, "k": 5, "dtype": "int8"}),
+    "bfloat16 matmul": lambda: topi.create({"op": "matmul", "m": 4, "n": 9, "k": 5, "dtype": "bfloat16"}),
     "float64 dense": lambda: topi.create(
         {"op": "dense", "m": 3, "n": 17, "k": 6, "dtype": "float64", "bias": True, "activation": "relu"}
     ),

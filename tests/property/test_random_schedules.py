@@ -21,7 +21,7 @@ from tilewright.compiler.codegen.c import generator
 from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.codegen.c.emitter import Kernel
 from tilewright.compiler.ir import For, PrimFunc, Stmt, parse_script, script, structural_equal
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError, Trace
 from tilewright.compiler.target import Target
 
@@ -91,7 +91,9 @@ class Walk:
             getattr(self, name)()
             self.applied[name] += 1
         except ScheduleError as e:
-            assert e.reason
+            # A person is told what, why and at which line.
+            assert e.primitive == "test" or e.span is not None
+            assert str(e).startswith(f"{e.primitive}: {e.reason}")
             self.refused[name] += 1
 
     def split(self) -> None:
@@ -225,7 +227,7 @@ def keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject, count: int) ->
             drawn.append((walk, generator.kernel(replace(walk.sch.func, name=f"kernel{n}"), target)))
     code = generator.load_together([k for _, k in drawn], target)
     for walk, k in drawn:
-        module = Module(k.name, k.params, k.workspaces, code, sizes=k.sizes)
+        module = Function(k.name, k.params, k.workspaces, code, sizes=k.sizes)
         agrees(program, module, f"C: {walk.sch.trace.script()}\n{k.text}")
 
 

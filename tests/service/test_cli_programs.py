@@ -194,7 +194,8 @@ def test_an_unknown_target_ends_with_64(tmp_path: Path) -> None:
     ended = _tilewright("tune", LAYER, "--target", "vax", folder=tmp_path)
     assert (ended.returncode, ended.stderr) == (
         64,
-        "tilewright: unknown target kind 'vax'; known kinds: llvm\n",
+        "tilewright: no code generator for 'vax'; registered: c, llvm; to add one: install a package with an "
+        "entry point 'vax' in the group 'tilewright.backends'\n",
     )
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import psutil
 
 from ...target import Target
+from ...target.host import architecture
 from ..errors import BuildError
 
 #: Names under which a C compiler is looked for, in this order.
@@ -22,6 +23,7 @@ COMPILERS = ("cc", "gcc", "clang")
 TIME_LIMIT = 120.0
 #: Error lines of the compiler that a BuildError repeats.
 _LINES = 3
+_MARCH = {"aarch64": "-march=armv8-a", "riscv64": "-march=rv64gc"}
 _AVX512 = "avx512f avx512cd avx512dq avx512bw avx512vl avx512ifma avx512vbmi"
 #: The x86 features that plain C profits from; by LLVM's names, which are those of gcc's switches too.
 _X86_SWITCHES = frozenset(
@@ -29,8 +31,12 @@ _X86_SWITCHES = frozenset(
 )
 
 
-def find_compiler() -> str:
-    """The C compiler's path. Raises BuildError where there is none."""
+def find_compiler(target: Target | None = None) -> str:
+    """The path of the C compiler, for this machine unless the target is of another architecture. Raises
+    BuildError where there is none.
+    """
+    if target is not None and target.architecture != architecture():
+        return _cross_compiler(target)
     for name in COMPILERS:
         path = shutil.which(name)
         if path is not None:
@@ -41,9 +47,31 @@ def find_compiler() -> str:
     )
 
 
+def _cross_compiler(target: Target) -> str:
+    name = f"{target.architecture}-linux-gnu-gcc"
+    path = shutil.which(name)
+    if path is None:
+        raise BuildError(
+            f"no C compiler for {target.architecture} was found; looked for {name} on the PATH. The C text "
+            "itself needs none"
+        )
+    return path
+
+
 def compile_shared(text: str, target: Target) -> bytes:
     """The shared library of C text. Raises BuildError with the compiler's first error lines."""
     return _compile(text, target, "kernel.so", ["-shared", "-fPIC"], ["-lm"])
+
+
+def compile_object(texts: Sequence[str], target: Target) -> bytes:
+    """The relocatable object of C texts that define different functions. Raises BuildError."""
+    objects = [_compile(text, target, "kernel.o", ["-c", "-fPIC"], []) for text in texts]
+    with temporary_folder() as folder:
+        names = [f"{n}.o" for n in range(len(objects))]
+        for name, code in zip(names, objects, strict=True):
+            Path(folder, name).write_bytes(code)
+        _run([find_compiler(target), "-r", "-nostdlib", "-o", "all.o", *names], folder, "")
+        return Path(folder, "all.o").read_bytes()
 
 
 def compile_assembly(text: str, target: Target) -> str:
@@ -59,14 +87,14 @@ def flags(target: Target) -> list[str]:
     out = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-std=c11", f"-ffp-contract={contract}"]
     out += ["-fno-math-errno", "-fno-trapping-math"]
     if target.architecture != "x86_64":
-        return [*out, "-march=armv8-a"]
+        return [*out, _MARCH[target.architecture]]
     out.append("-march=x86-64")
     out += [f"-m{f}" for f in target.features if f in _X86_SWITCHES]
     return [*out, f"-mprefer-vector-width={target.vector_bytes * 8}"]
 
 
 def _compile(text: str, target: Target, out: str, options: list[str], libraries: list[str]) -> bytes:
-    compiler = find_compiler()
+    compiler = find_compiler(target)
     with temporary_folder() as folder:
         source = Path(folder, "kernel.c")
         source.write_text(text, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from ...passes import lowering
 from ...target import Target
 from ..errors import BuildError
 from ..lowered import Lowered
+from .compile import compile_assembly, compile_object
 from .emitter import Kernel, emit
 from .library import LoadedLibrary, compile_c
 from .unit import translation_unit
@@ -31,6 +33,14 @@ class CGenerator:
         """Compiles and loads it. Raises BuildError: no compiler, or one that refuses, or another machine."""
         return compile_c(lowered.text, target, [lowered.name])
 
+    def emit_object(self, lowered: Sequence[Lowered], target: Target, metadata: bytes) -> bytes:
+        """The functions as the C compiler makes them. Raises BuildError, also where there is no compiler."""
+        return compile_object([*(one.text for one in lowered), _constant(metadata)], target)
+
+    def emit_assembly(self, text: str, target: Target) -> str:
+        """As the C compiler makes it. Raises BuildError."""
+        return compile_assembly(text, target)
+
     def load_together(self, kernels: Sequence[Kernel], target: Target) -> LoadedLibrary:
         """Kernels of different names, compiled as one file: a compiler takes longer to start than for one of
         them. Raises BuildError.
@@ -49,3 +59,10 @@ class CGenerator:
 
 
 generator = CGenerator()
+
+
+def _constant(data: bytes) -> str:
+    """The bytes in a section of their own, which no compiler drops and no other object's clash with."""
+    place = 'section("__TEXT,__tilewright")' if sys.platform == "darwin" else 'section(".tilewright")'
+    numbers = ",".join(map(str, data))
+    return f"__attribute__(({place}, used)) static const unsigned char metadata[] = {{{numbers}}};\n"

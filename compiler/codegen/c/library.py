@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...target import Target
+from ...target.runs import refusal
 from ..errors import BuildError
-from ..llvm.jit import missing_features
 from .compile import compile_assembly, compile_shared, temporary_folder
 
 
@@ -49,12 +49,8 @@ def compile_c(text: str, target: Target, functions: Iterable[str]) -> LoadedLibr
     Raises BuildError when this machine lacks a feature of the target, when there is no C compiler, and when
     it refuses the text.
     """
-    missing = missing_features(target)
-    if missing:
-        raise BuildError(
-            f"code for {target.mcpu} cannot run on this machine, which lacks {', '.join(missing)}; "
-            "its C text can be compiled where it can"
-        )
+    if (reason := refusal(target)) is not None:
+        raise BuildError(f"{reason}; its C text can be compiled where it can")
     return LoadedLibrary(text, target, compile_shared(text, target), functions)
 
 

@@ -2,7 +2,8 @@
 
 Integers wrap around, as NumPy's do. Division of integers by zero gives 0, and so does the remainder; the
 lowest integer divided by -1 is itself. A shift by the width or more (or by less than 0) leaves what
-shifting one bit at a time would: 0, or -1 for a negative number shifted right. `min` and `max` hand on NaN.
+shifting one bit at a time would: 0, or -1 for a negative number shifted right. `min` and `max` hand on NaN;
+of zeros of both signs they give either.
 float16 and bfloat16 are rounded after every operation.
 """
 

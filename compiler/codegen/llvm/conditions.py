@@ -165,3 +165,11 @@ class Conditions:
 
     def _bits(self, is_vector: bool) -> str:
         return vector_type("i1", self._point.lanes if is_vector else None)
+
+
+def only_lane(where: Condition) -> int | None:
+    """The lane of an immediate mask with one lane."""
+    if isinstance(where, bool) or where[0][0] != "<":
+        return None
+    lanes = [n for n, bit in enumerate(where[0].split(",")) if "true" in bit]
+    return lanes[0] if len(lanes) == 1 else None

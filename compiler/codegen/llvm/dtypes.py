@@ -6,6 +6,8 @@ import struct
 from ctypes import c_float
 from functools import lru_cache
 
+import numpy as np
+
 from ...ir import DType
 from ...ir.rounding import rounded
 from ..errors import BuildError
@@ -57,3 +59,14 @@ def literal(value: int | float | bool, dtype: DType) -> str:
     low, high = dtype.limits
     bits = int(value)
     return str(bits if bits <= high >> (low == 0) else bits - (1 << dtype.bits))
+
+
+def zero_in_memory(dtype: DType) -> str:
+    """An immediate 0 of an element in memory."""
+    return literal(0, dtype) if dtype.is_float and not dtype.is_narrow else "0"
+
+
+def bits_of(immediate: str, dtype: DType) -> str:
+    """The 16 bits of an immediate."""
+    (number,) = struct.unpack(">d", bytes.fromhex(immediate[2:]))
+    return str(int(np.asarray(number).astype(dtype.numpy).view(np.int16)))

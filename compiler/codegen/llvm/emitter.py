@@ -92,7 +92,9 @@ class _Emitter:
         params = tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in func.params)
         workspaces = tuple(WorkspaceInfo(bytes_of(x)) for x in self._workspaces)
         sizes = tuple(s.name for s in func.sizes)
-        return Lowered(symbol(func.name), "\n".join(lines) + "\n", params, workspaces, sizes)
+        # Functions of the module's own are each kernel's, so that texts of several kernels can be joined.
+        text = "\n".join(lines).replace("@tw.", f"@tw.{symbol(func.name)}.") + "\n"
+        return Lowered(symbol(func.name), text, params, workspaces, sizes)
 
     def _place_buffers(self) -> None:
         """Parameters and workspaces are arguments; small local buffers stand on the stack."""

@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from itertools import count
 from typing import Any
 
-from ...target import Target, TargetError
+from ...runtime.objects import ObjectError, load_objects
+from ...target import Target
 from ...target.features import known_features
 from ...target.host import architecture, host_cpu
+from ...target.runs import refusal
 
-_LIBRARY_NUMBERS = count()
 _LIBM = {
     *("exp", "exp2", "exp10", "log", "log2", "log10", "pow", "powi", "frexp", "ldexp", "modf"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sincos", "sincospi"),
@@ -82,50 +82,54 @@ def compile_ir(text: str, target: Target, functions: Iterable[str]) -> LoadedObj
 
 def emit_object(text: str, target: Target) -> bytes:
     """The relocatable object of LLVM text, for any target, whatever this machine is. Raises BuildError."""
-    machine = _machine(target.architecture, target.mcpu, target.features)
+    machine = _machine(target)
     with _parsed(text, machine, target.has_fma) as module:
         return bytes(machine.emit_object(module))
 
 
+def joined(texts: Iterable[str]) -> str:
+    """Texts that define different functions as one text, which declares each function once.
+
+    (Linking them as modules costs as much again, and LLVM 22 crashes on the masked stores of some.)
+    """
+    lines = [line for text in texts for line in text.splitlines()]
+    declared = sorted({line for line in lines if line.startswith("declare")})
+    return "\n".join([*declared, *(line for line in lines if not line.startswith("declare"))]) + "\n"
+
+
 def emit_assembly(text: str, target: Target) -> str:
     """The assembly of LLVM text, for any target, whatever this machine is. Raises BuildError."""
-    machine = _machine(target.architecture, target.mcpu, target.features)
+    machine = _machine(target)
     with _parsed(text, machine, target.has_fma) as module:
         return str(machine.emit_assembly(module))
 
 
-def missing_features(target: Target) -> tuple[str, ...]:
-    """What this machine lacks to run the target's code: features, or the architecture."""
-    if target.architecture != architecture():
-        return (target.architecture,)
-    try:
-        return tuple(sorted(set(target.features) - host_cpu().features))
-    except TargetError:
-        return (target.architecture,)
-
-
 def _check_loadable(target: Target) -> None:
-    missing = missing_features(target)
-    if missing:
-        raise BuildError(
-            f"code for {target.mcpu} cannot run on this machine, which lacks {', '.join(missing)}; "
-            "its assembly and object can be emitted"
-        )
+    if (reason := refusal(target)) is not None:
+        raise BuildError(f"{reason}; its assembly and object can be emitted")
+
+
+def _machine(target: Target) -> Any:
+    """LLVM's code generator for a processor with these features and no other of the known ones.
+
+    Without a triple the code is for this machine's system where it could run here, so that it can be loaded.
+    """
+    import llvmlite.binding as llvm
+
+    own = target.architecture == architecture() and not target.attribute("mtriple")
+    triple = llvm.get_process_triple() if own else target.triple
+    return _machine_of(triple, target.architecture, target.mcpu, target.features)
 
 
 @lru_cache(maxsize=8)
-def _machine(arch: str, mcpu: str, features: tuple[str, ...]) -> Any:
-    """LLVM's code generator for a processor with these features and no other of the known ones."""
+def _machine_of(triple: str, arch: str, mcpu: str, features: tuple[str, ...]) -> Any:
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     switches = [("+" if f in features else "-") + f for f in known_features(arch)]
     if arch == architecture():
-        triple = llvm.get_process_triple()
         switches += _unknown_and_lacking(llvm, arch, features)
-    else:
-        triple = f"{arch}-unknown-linux-gnu"
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=mcpu, features=",".join(switches), opt=2, reloc="pic", codemodel="small"
     )
@@ -195,17 +199,10 @@ def _parse_error(message: str, text: str) -> BuildError:
 
 
 def _load(code: bytes, names: Sequence[str], text: str, target: Target) -> tuple[dict[str, int], object]:
-    import llvmlite.binding as llvm
-
-    linker = _linker()
-    library = llvm.JITLibraryBuilder().add_object_img(code)
-    for name in names:
-        library.export_symbol(name)
     try:
-        tracker = library.link(linker, f"kernel{next(_LIBRARY_NUMBERS)}")
-    except RuntimeError as error:
+        return load_objects([code], names)
+    except ObjectError as error:
         raise _link_error(str(error), text, target) from error
-    return {name: tracker[name] for name in names}, (tracker, linker)
 
 
 def _link_error(message: str, text: str, target: Target) -> BuildError:
@@ -213,12 +210,3 @@ def _link_error(message: str, text: str, target: Target) -> BuildError:
     if calls:
         return BuildError(f"the object could not be loaded; it calls {', '.join(sorted(calls))}: {message}")
     return BuildError(f"the object could not be loaded: {message}")
-
-
-@lru_cache(maxsize=1)
-def _linker() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm.create_lljit_compiler(suppress_errors=True)

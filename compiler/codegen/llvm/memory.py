@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from typing import NamedTuple
-
-import numpy as np
 
 from ...arith import Poly, poly, proven_negative
 from ...ir import Block, Buffer, DType, Load
 from ..errors import BuildError
 from .builder import Builder
-from .conditions import Condition, Conditions, Value
-from .dtypes import literal, memory_type, suffix, value_type, vector_type
+from .conditions import Condition, Conditions, Value, only_lane
+from .dtypes import bits_of, literal, memory_type, suffix, value_type, vector_type, zero_in_memory
 from .indices import Index, Indices, Terms
 from .narrow import Narrow
 from .point import Point
@@ -109,7 +106,7 @@ class Memory:
         if where is True:
             self._b.statement(f"store {kind} {text}, ptr {p}, align {access.align}")
             return
-        only = _only_lane(where) if access.element[0] == "i" else None
+        only = only_lane(where) if access.element[0] == "i" else None
         if only is not None:
             # LLVM 22 stores the lane as wide as it was before a truncation, over what lies behind.
             one = self._b.shared(f"extractelement {kind} {text}, i64 {only}")
@@ -206,7 +203,7 @@ class Memory:
 
     def _load_scalar(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
         if read is False:
-            return _zero_in_memory(buffer.dtype), False
+            return zero_in_memory(buffer.dtype), False
         if read is True:
             p = self._pointer(buffer, a, index.terms, index.constant)
         else:
@@ -300,7 +297,7 @@ class Memory:
         if dtype.is_narrow:
             if text[0] == "%":
                 return self.narrow(is_vector).pack(text, dtype), is_vector
-            return _bits_of(text, dtype), False
+            return bits_of(text, dtype), False
         if not dtype.is_bool:
             return v
         if text in ("true", "false"):
@@ -320,21 +317,3 @@ class Memory:
             return v
         kind = vector_type("i8", self._point.lanes if is_vector else None)
         return self._b.shared(f"icmp ne {kind} {text}, {'zeroinitializer' if is_vector else '0'}"), is_vector
-
-
-def _only_lane(where: Condition) -> int | None:
-    """The lane of an immediate mask with one lane."""
-    if isinstance(where, bool) or where[0][0] != "<":
-        return None
-    lanes = [n for n, bit in enumerate(where[0].split(",")) if "true" in bit]
-    return lanes[0] if len(lanes) == 1 else None
-
-
-def _zero_in_memory(dtype: DType) -> str:
-    return literal(0, dtype) if dtype.is_float and not dtype.is_narrow else "0"
-
-
-def _bits_of(immediate: str, dtype: DType) -> str:
-    """The 16 bits of an immediate."""
-    (number,) = struct.unpack(">d", bytes.fromhex(immediate[2:]))
-    return str(int(np.asarray(number).astype(dtype.numpy).view(np.int16)))

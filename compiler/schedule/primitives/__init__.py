@@ -4,7 +4,7 @@ returns."""
 from .block_layout import transform_block_layout
 from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
-from .compute_at import compute_at, compute_locations, reverse_compute_at
+from .compute_at import compute_at, compute_locations
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import bind, parallel, unroll, vectorize
 from .layout import storage_align, transform_layout
@@ -15,6 +15,7 @@ from .pad_einsum import pad_einsum
 from .partition import Point, loop_partition
 from .reduction import decompose_reduction
 from .reindex import reindex
+from .reverse_compute_at import reverse_compute_at
 from .rfactor import rfactor
 from .split import Factor, Tail, split
 from .tensorize import tensorize

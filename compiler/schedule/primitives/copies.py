@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, poly, proven_negative, substitute
 from ...ir import Block, Buffer, Expr, For, Load, Stmt, map_expr
+from ...ir.annotations import UNIT
 from ...ir.func import fresh
+from ..find import unit_of
 
 
 def copy_block(
@@ -45,6 +47,16 @@ def copy_block(
     )
 
 
+def _own_unit(loop: For, taken: set[str]) -> tuple[tuple[str, str | int], ...]:
+    """The annotations of the copy of a loop: a unit is one of its own, under a name of its own."""
+    unit = unit_of(loop)
+    if unit is None:
+        return loop.annotations
+    name = fresh(unit, taken)
+    taken.add(name)
+    return tuple((k, name if k == UNIT else v) for k, v in loop.annotations)
+
+
 def copy_body(
     body: tuple[Stmt, ...],
     loops: Mapping[Atom, Poly],
@@ -52,13 +64,14 @@ def copy_body(
     buffers: Mapping[Buffer, Buffer],
     keeps_init: Callable[[Block], bool],
 ) -> tuple[Stmt, ...]:
-    """Copies of statements. Blocks get names that are not `taken`, which grows by them; see `copy_block`."""
+    """Copies of statements. Blocks and units get names that are not `taken`, which grows by them; see
+    `copy_block`."""
     out: list[Stmt] = []
     for s in body:
         if type(s) is For:
             var = Var(s.var.name, s.var.extent)
             inner = copy_body(s.body, {**loops, s.var: poly(var)}, taken, buffers, keeps_init)
-            out.append(replace(s, var=var, body=inner))
+            out.append(replace(s, var=var, body=inner, annotations=_own_unit(s, taken)))
         else:
             assert type(s) is Block
             name = fresh(s.name, taken)

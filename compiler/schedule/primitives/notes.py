@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ...arith import Var
 from ...ir import Block, For, LoopKind, PrimFunc, Stmt
+from ...ir.annotations import is_reserved
 from ..errors import ScheduleError
 from ..find import find_block, find_loop
 
@@ -58,7 +59,9 @@ def _with(old: Annotations, key: str, value: str | int) -> Annotations:
 
 
 def check_annotated(func: PrimFunc, at: Stmt, name: str, key: str) -> None:
-    """The key is there."""
+    """The key is there, and no step of its own put it there."""
+    if is_reserved(key):
+        raise ScheduleError("unannotate", f"the key {key!r} belongs to a step of its own", func, at)
     keys = [k for k, _ in at.annotations]
     if key not in keys:
         known = f"; it has {', '.join(map(repr, keys))}" if keys else ""

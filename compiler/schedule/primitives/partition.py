@@ -11,7 +11,7 @@ from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt
 from ...ir.func import fresh
 from ..depend import Access, accesses, covers, inner_loops
 from ..errors import ScheduleError
-from ..find import blocks_under, find_loop
+from ..find import blocks_under, find_loop, unit_of, units_of
 from ..overlap import check_overlaps
 from .copies import copy_body
 from .loops import rebound
@@ -99,7 +99,7 @@ def partitioned(
     """The loop as one loop from each cut to the next, under the given names. Checks nothing."""
     variables = [Var(name, high - low) for name, low, high in zip(names, cuts[:-1], cuts[1:], strict=True)]
     fillable = refilled(func, at)
-    blocks = {b.name for _, b in func.blocks()}
+    blocks = {b.name for _, b in func.blocks()} | {str(unit_of(f)) for _, f in units_of(func)}
     taken = {b.name for b in func.params + func.allocs}
     new: list[Buffer] = []
     loops: list[Stmt] = []

@@ -9,8 +9,6 @@ from ...ir import (
     Binary,
     Block,
     Buffer,
-    Const,
-    DType,
     Expr,
     For,
     InBounds,
@@ -22,7 +20,7 @@ from ...ir import (
     loads,
     map_expr,
 )
-from ...ir.rules import REDUCERS
+from ...ir.rules import REDUCERS, identity
 from ..errors import ScheduleError
 from ..find import blocks_under, check_in_no_unit, find_loop, writers
 from ..overlap import check_overlaps
@@ -58,19 +56,6 @@ class _Reduction:
         return tuple(p for p in self.block.predicates if not p.vars() & self.reduce)
 
 
-def identity(op: str, dtype: DType) -> Const | None:
-    """What changes nothing when it is combined by the reducer `op`; None where that is not known."""
-    low, high = (float("-inf"), float("inf")) if dtype.is_float else dtype.limits
-    known: dict[str, int | float] = {"add": 0, "mul": 1, "min": high, "max": low}
-    if dtype.is_bool:
-        return {"and": Const(True, dtype), "or": Const(False, dtype), "xor": Const(False, dtype)}.get(op)
-    if not dtype.is_float:
-        known |= {"and": high if low == 0 else -1, "or": 0, "xor": 0}
-    if op not in known:
-        return None
-    return Const(float(known[op]) if dtype.is_float else known[op], dtype)
-
-
 def check_rfactor(func: PrimFunc, at: For, axis: int) -> _Reduction:
     """One reduction with its init whose reduce variables are bound to reduction loops only, written by no
     other block, and whose steps are taken once."""
@@ -97,7 +82,7 @@ def check_rfactor(func: PrimFunc, at: For, axis: int) -> _Reduction:
     if writers(func, block.buffer) != [block]:
         raise refuse(f"{block.buffer.name} is written by more than one block")
     value = block.value
-    if type(value) is not Binary or value.op not in REDUCERS or identity(value.op, value.dtype) is None:
+    if type(value) is not Binary or value.op not in REDUCERS:
         raise refuse(f"{block.name!r} combines its steps in a way that has no identity")
     depth = next(n for n, f in enumerate(path) if f.var in block.loop_vars(IterKind.REDUCE))
     r = _Reduction(block, path, depth, value.op, value.b)

@@ -157,9 +157,10 @@ def split(
     tile's work must be idempotent, which lowering checks; `tail="overlap"` alone means all new loops but the
     first. With `tail="partition"` whole tiles run without predicates, and the iterations left over in a loop
     behind them, with blocks of its own (`B_1`); the loops returned are those of the whole tiles.
-    Refused: a loop that is not serial, factors that do not cover the loop, overlapped reductions; for a
-    partition, no whole tile, tiles that depend on knobs, a reduction that may not begin in a whole tile.
-    Returns the program, the new loop variables, and polynomials over knobs that must stay at most 0.
+    Refused: a loop that is not serial, factors that do not cover the loop (of a size: whatever it is),
+    overlapped reductions; for a partition, no whole tile, tiles that depend on knobs, a reduction that may
+    not begin in a whole tile. Returns the program, the new loop variables, and polynomials over knobs that
+    must stay at most 0.
     """
     at = find_loop(func, loop, "split")
     check_tail(func, at, overlap, tail)

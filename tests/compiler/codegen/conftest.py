@@ -26,7 +26,7 @@ from tilewright.compiler.ir import (
     LoopKind,
     PrimFunc,
 )
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, Any]
@@ -39,19 +39,19 @@ def host() -> Target:
 
 
 @pytest.fixture(scope="session")
-def built(host: Target) -> Callable[..., Module]:
+def built(host: Target) -> Callable[..., Function]:
     """A scheduled PrimFunc as a module; keywords go to `lower`."""
 
-    def build(func: PrimFunc, target: Target = host, **options: Any) -> Module:
+    def build(func: PrimFunc, target: Target = host, **options: Any) -> Function:
         lowered = lower(func, target, **options)
         code = compile_ir(lowered.text, target, [lowered.name])
-        return Module(lowered.name, lowered.params, lowered.workspaces, code)
+        return Function(lowered.name, lowered.params, lowered.workspaces, code)
 
     return build
 
 
 @pytest.fixture(scope="session")
-def elementwise(built: Callable[..., Module]) -> Callable[..., Array]:
+def elementwise(built: Callable[..., Function]) -> Callable[..., Array]:
     """out[i] = value(in0[i], in1[i], ...) on arrays of one dimension, in a serial or a vector loop."""
 
     def run(
@@ -78,7 +78,7 @@ def elementwise(built: Callable[..., Module]) -> Callable[..., Array]:
     return run
 
 
-Batch = Callable[..., list[Module | BuildError]]
+Batch = Callable[..., list[Function | BuildError]]
 
 
 @pytest.fixture(scope="session", params=["llvm", "c"])
@@ -98,8 +98,8 @@ def batch(request: pytest.FixtureRequest) -> Batch:
 
 def build_in_llvm(
     funcs: Sequence[PrimFunc], options: str = "", versioned: bool = True
-) -> list[Module | BuildError]:
-    target, out = Target.parse(f"llvm {options}"), list[Module | BuildError]()
+) -> list[Function | BuildError]:
+    target, out = Target.parse(f"llvm {options}"), list[Function | BuildError]()
     for func in funcs:
         try:
             lowered = lower(func, target, versioned=versioned)
@@ -107,13 +107,13 @@ def build_in_llvm(
             out.append(e)
             continue
         code = compile_ir(lowered.text, target, [lowered.name])
-        out.append(Module(lowered.name, lowered.params, lowered.workspaces, code, sizes=lowered.sizes))
+        out.append(Function(lowered.name, lowered.params, lowered.workspaces, code, sizes=lowered.sizes))
     return out
 
 
 def build_in_c(
     funcs: Sequence[PrimFunc], options: str = "", versioned: bool = True
-) -> list[Module | BuildError]:
+) -> list[Function | BuildError]:
     target, kernels = Target.parse(f"c {options}"), []
     for n, func in enumerate(funcs):
         try:
@@ -123,7 +123,7 @@ def build_in_c(
     whole = [k for k in kernels if not isinstance(k, BuildError)]
     code = c_generator.load_together(whole, target)
     return [
-        k if isinstance(k, BuildError) else Module(k.name, k.params, k.workspaces, code, sizes=k.sizes)
+        k if isinstance(k, BuildError) else Function(k.name, k.params, k.workspaces, code, sizes=k.sizes)
         for k in kernels
     ]
 

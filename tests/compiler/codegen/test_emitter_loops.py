@@ -23,12 +23,12 @@ from tilewright.compiler.ir import (
     LoopKind,
     PrimFunc,
 )
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, Any]
-Build = Callable[..., Module]
+Build = Callable[..., Function]
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float32") -> PrimFunc:

@@ -9,12 +9,12 @@ import pytest
 from tilewright.compiler import te
 from tilewright.compiler.codegen.lower import lower
 from tilewright.compiler.ir import DType, PrimFunc
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, Any]
-Build = Callable[..., Module]
+Build = Callable[..., Function]
 
 
 class Guarded(Protocol):

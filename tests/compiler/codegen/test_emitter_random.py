@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.compiler import te
 from tilewright.compiler.ir import PrimFunc
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
 
@@ -90,7 +90,7 @@ def drawn(r: random.Random) -> PrimFunc:
 
 
 def computes_what_numpy_does(
-    module: Module, r: random.Random, rng: np.random.Generator, guarded: Guarded
+    module: Function, r: random.Random, rng: np.random.Generator, guarded: Guarded
 ) -> None:
     """On arrays that begin or end at an unreadable page."""
     arrays = [
@@ -107,7 +107,7 @@ def computes_what_numpy_does(
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64 -math=strict"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_random_tile_computes_what_numpy_does_and_stays_inside_its_arrays(
-    built: Callable[..., Module], guarded: Guarded, seed: int, target: str
+    built: Callable[..., Function], guarded: Guarded, seed: int, target: str
 ) -> None:
     r, rng = random.Random(f"{seed} {target}"), np.random.default_rng(seed)
     for _ in range(PROGRAMS):
@@ -117,7 +117,7 @@ def test_a_random_tile_computes_what_numpy_does_and_stays_inside_its_arrays(
 
 @pytest.mark.parametrize("options", ["", "-mcpu=x86-64 -math=strict"])
 def test_so_it_does_by_each_code_generator(
-    batch: Callable[..., list[Module]], guarded: Guarded, options: str
+    batch: Callable[..., list[Function]], guarded: Guarded, options: str
 ) -> None:
     r, rng = random.Random(options), np.random.default_rng(0)
     for module in batch([drawn(r) for _ in range(PROGRAMS)], options):
@@ -129,7 +129,7 @@ def test_so_it_does_by_each_code_generator(
 @pytest.mark.parametrize("options", ["", "-mcpu=x86-64-v3", "-mcpu=x86-64 -math=strict"])
 @pytest.mark.parametrize("seed", range(5))
 def test_so_do_many_by_each_code_generator(
-    batch: Callable[..., list[Module]], guarded: Guarded, options: str, seed: int
+    batch: Callable[..., list[Function]], guarded: Guarded, options: str, seed: int
 ) -> None:
     r, rng = random.Random(f"{seed} {options}"), np.random.default_rng(seed)
     for module in batch([drawn(r) for _ in range(10 * PROGRAMS)], options, seed > 1):

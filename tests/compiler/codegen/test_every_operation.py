@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from tilewright.compiler import te
-from tilewright.compiler.codegen.llvm.jit import missing_features
 from tilewright.compiler.interpret import check, expected, run
 from tilewright.compiler.ir import DType, TypeMismatch
 from tilewright.compiler.ir.expr import BINARY_OPS, COMPARE_OPS, UNARY_OPS
 from tilewright.compiler.ir.rounding import converted
 from tilewright.compiler.ir.rules import refused
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.runs import missing_features
 from tilewright.compiler.te.value import arithmetic, unary
 
 from .every_operation import (

@@ -11,7 +11,6 @@ import pytest
 
 from tilewright.compiler.arith import Var, poly
 from tilewright.compiler.codegen.errors import BuildError
-from tilewright.compiler.codegen.llvm.jit import missing_features
 from tilewright.compiler.interpret.functions import ULPS
 from tilewright.compiler.ir import (
     Binary,
@@ -31,8 +30,9 @@ from tilewright.compiler.ir import (
     Unary,
 )
 from tilewright.compiler.ir.expr import IndexValue
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.runs import missing_features
 
 Array = np.ndarray[Any, Any]
 
@@ -295,7 +295,7 @@ def case(name: str) -> Case:
 
 
 @pytest.fixture(scope="module")
-def kernels(batch: Callable[..., Any]) -> dict[str, Module | BuildError]:
+def kernels(batch: Callable[..., Any]) -> dict[str, Function | BuildError]:
     """Each case's kernel; for AVX2 where the machine has it, for which C compiles fastest."""
     avx2 = "-mcpu=x86-64-v3"
     options = "" if missing_features(Target.parse(f"llvm {avx2}")) else avx2
@@ -304,7 +304,7 @@ def kernels(batch: Callable[..., Any]) -> dict[str, Module | BuildError]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_an_operation_agrees_with_numpy(
-    kernels: dict[str, Module | BuildError], name: str, request: pytest.FixtureRequest
+    kernels: dict[str, Function | BuildError], name: str, request: pytest.FixtureRequest
 ) -> None:
     kernel, (func, inputs, expected, ulps) = kernels[name], case(name)
     if isinstance(kernel, BuildError):

@@ -24,7 +24,7 @@ from tilewright.compiler.ir import (
     LoopKind,
     PrimFunc,
 )
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target
@@ -324,32 +324,32 @@ TILES = [name for name in CASES if name.startswith(("tile 1", "tile 4", "a value
 
 
 @pytest.fixture(scope="module")
-def kernels(batch: Callable[..., Any]) -> dict[str, Module]:
+def kernels(batch: Callable[..., Any]) -> dict[str, Function]:
     """Each case's kernel."""
     return dict(zip(CASES, batch([case(name).scheduled for name in CASES], OPTIONS), strict=True))
 
 
 @pytest.fixture(scope="module")
-def single(batch: Callable[..., Any]) -> dict[str, Module]:
+def single(batch: Callable[..., Any]) -> dict[str, Function]:
     """The kernels of TILES in one version."""
     return dict(zip(TILES, batch([case(name).scheduled for name in TILES], OPTIONS, False), strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_scheduled_program_means_what_the_program_means(
-    kernels: dict[str, Module], guarded: Any, name: str
+    kernels: dict[str, Function], guarded: Any, name: str
 ) -> None:
     means_the_same(kernels[name], case(name).program, guarded)
 
 
 @pytest.mark.parametrize("name", TILES)
 def test_so_does_a_tile_without_a_version_for_whole_ones(
-    single: dict[str, Module], guarded: Any, name: str
+    single: dict[str, Function], guarded: Any, name: str
 ) -> None:
     means_the_same(single[name], case(name).program, guarded)
 
 
-def means_the_same(kernel: Module | BuildError, program: PrimFunc, guarded: Any) -> None:
+def means_the_same(kernel: Function | BuildError, program: PrimFunc, guarded: Any) -> None:
     """On arrays that end at an unreadable page, and on ones that begin there."""
     if isinstance(kernel, BuildError):
         assert "no code for" in str(kernel)

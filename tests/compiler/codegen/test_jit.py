@@ -12,11 +12,11 @@ from tilewright.compiler.codegen.llvm.jit import (
     compile_ir,
     emit_assembly,
     emit_object,
-    missing_features,
 )
 from tilewright.compiler.target import Target
 from tilewright.compiler.target.cpus import CPUS
 from tilewright.compiler.target.host import architecture
+from tilewright.compiler.target.runs import missing_features
 
 HOST = Target.parse("llvm")
 
@@ -144,8 +144,8 @@ def test_code_for_another_architecture_is_not_loaded() -> None:
 
 
 def test_code_for_features_that_the_machine_lacks_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.compiler.codegen.llvm.jit.architecture", lambda: "x86_64")
-    monkeypatch.setattr("tilewright.compiler.codegen.llvm.jit.host_cpu", lambda: CPUS["x86-64"])
+    monkeypatch.setattr("tilewright.compiler.target.runs.architecture", lambda: "x86_64")
+    monkeypatch.setattr("tilewright.compiler.target.runs.host_cpu", lambda: CPUS["x86-64"])
     assert refusal(ADD, Target.parse("llvm -mcpu=x86-64 -mattr=+avx2")) == (
         "code for x86-64 cannot run on this machine, which lacks avx, avx2, sse3, sse4.1, sse4.2, ssse3; "
         "its assembly and object can be emitted"

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilewright.compiler.codegen.llvm.jit import LoadedObject, compile_ir, missing_features
+from tilewright.compiler.codegen.llvm.jit import LoadedObject, compile_ir
 from tilewright.compiler.codegen.llvm.math import MAX_ULP, MathEmitter
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.runs import missing_features
 
 Array = np.ndarray[Any, Any]
 

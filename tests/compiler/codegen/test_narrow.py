@@ -11,11 +11,11 @@ import pytest
 import tilewright as tw
 from tilewright import te, topi
 from tilewright.compiler import interpret
-from tilewright.compiler.codegen.llvm.jit import missing_features
 from tilewright.compiler.ir import Binary, Cast, DType, PrimFunc, Unary
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import space_of
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.runs import missing_features
 
 Array = np.ndarray[Any, Any]
 Run = Callable[..., Array]

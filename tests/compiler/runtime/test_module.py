@@ -1,236 +1,182 @@
-"""Calling a compiled kernel with NumPy arrays."""
+"""Modules of one function and of several."""
 
-import gc
-import threading
-import weakref
-from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.compiler.codegen.llvm.jit import compile_ir
-from tilewright.compiler.runtime import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    Module,
-    ParamInfo,
-    SourceInfo,
-    WorkspaceInfo,
-)
-from tilewright.compiler.target import Target
-
-TARGET = Target.parse("llvm")
-
-ADD = """\
-define void @add(ptr %A, ptr %B, ptr %C) {
-  %a = load <6 x float>, ptr %A, align 4
-  %b = load <6 x float>, ptr %B, align 4
-  %c = fadd <6 x float> %a, %b
-  store <6 x float> %c, ptr %C, align 4
-  ret void
-}
-"""
-ADD_PARAMS = (
-    ParamInfo("A", "float32", (2, 3), is_output=False),
-    ParamInfo("B", "float32", (2, 3), is_output=False),
-    ParamInfo("C", "float32", (2, 3), is_output=True),
-)
-
-COPY_BYTES = """\
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-define void @copy(ptr %A, ptr %B) {{
-  call void @llvm.memcpy.p0.p0.i64(ptr %B, ptr %A, i64 {count}, i1 false)
-  ret void
-}}
-"""
-
-# Writes the addresses of its workspaces, and what the first one held before, and marks it.
-WORK = """\
-define void @work(ptr %out, ptr %w0, ptr %w1) {
-  %a0 = ptrtoint ptr %w0 to i64
-  %a1 = ptrtoint ptr %w1 to i64
-  store i64 %a0, ptr %out, align 8
-  %p1 = getelementptr i64, ptr %out, i64 1
-  store i64 %a1, ptr %p1, align 8
-  ret void
-}
-"""
+import tilewright
+from tilewright import te
+from tilewright.compiler.codegen.errors import BuildError
+from tilewright.compiler.ir import IRModule, PrimFunc
+from tilewright.compiler.runtime import CallError, Module
+from tilewright.compiler.schedule import Schedule
 
 
-def add_module() -> Module:
-    return Module("add", ADD_PARAMS, (), compile_ir(ADD, TARGET, ["add"]))
+def scaled(by: float, n: int = 6, name: str = "scaled") -> PrimFunc:
+    a = te.placeholder((n,), "float32", name="A")
+    return te.create_prim_func([a, te.compute((n,), lambda i: a[i] * by, name="B")], name=name)
 
 
-def copy_module(dtype: str, shape: tuple[int, ...], count: int) -> Module:
-    params = (ParamInfo("A", dtype, shape, is_output=False), ParamInfo("B", dtype, shape, is_output=True))
-    return Module("copy", params, (), compile_ir(COPY_BYTES.format(count=count), TARGET, ["copy"]))
+def result(function: Any, n: int = 6) -> list[float]:
+    x, y = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
+    function(x, y)
+    values: list[float] = y.tolist()
+    return values
 
 
-def work_module() -> Module:
-    params = (ParamInfo("out", "int64", (2,), is_output=True),)
-    return Module(
-        "work", params, (WorkspaceInfo(100), WorkspaceInfo(4096)), compile_ir(WORK, TARGET, ["work"])
+def pair() -> Module:
+    return tilewright.build({"twice": scaled(2), "thrice": Schedule(scaled(3, 5))})
+
+
+def test_functions_are_called_by_their_names() -> None:
+    module = pair()
+    assert (module.functions, result(module["twice"]), result(module["thrice"], 5)) == (
+        ("twice", "thrice"),
+        [0, 2, 4, 6, 8, 10],
+        [0, 3, 6, 9, 12],
     )
 
 
-def arrays() -> tuple[np.ndarray[Any, Any], ...]:
-    a = np.arange(6, dtype=np.float32).reshape(2, 3)
-    return a, a * 10, np.full((2, 3), np.nan, np.float32)
+def test_the_functions_of_an_ir_module_are_built() -> None:
+    module = tilewright.build(IRModule({"half": scaled(0.5), "same": scaled(1.0)}))
+    assert (module.functions, result(module["half"])) == (("half", "same"), [0, 0.5, 1, 1.5, 2, 2.5])
 
 
-def test_a_call_writes_its_output_in_place() -> None:
-    a, b, c = arrays()
-    add_module()(a, b, c)
-    np.testing.assert_array_equal(c, a + b)
+def test_a_module_of_one_function_is_called_as_that_function() -> None:
+    module = tilewright.build(scaled(2))
+    assert (module.functions, module.func_name, result(module), result(module["scaled"])) == (
+        ("scaled",),
+        "scaled",
+        [0, 2, 4, 6, 8, 10],
+        [0, 2, 4, 6, 8, 10],
+    )
 
 
-def test_one_array_may_be_two_inputs() -> None:
-    a, _, c = arrays()
-    add_module()(a, a, c)
-    np.testing.assert_array_equal(c, a + a)
+def test_an_unknown_name_lists_the_names_there_are() -> None:
+    with pytest.raises(KeyError) as caught:
+        pair()["matmul"]
+    assert str(caught.value) == "there is no function 'matmul'; the functions are twice, thrice"
 
 
-def test_read_only_inputs_are_accepted() -> None:
-    a, b, c = arrays()
-    a.flags.writeable = False
-    add_module()(a, b, c)
-    np.testing.assert_array_equal(c, a + b)
-
-
-def test_a_part_of_an_array_that_has_no_gaps_is_accepted() -> None:
-    block = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
-    add_module()(block[0], block[1], block[2])
-    np.testing.assert_array_equal(block[2], block[0] + block[1])
-
-
-def test_a_memory_map_is_accepted(tmp_path: Path) -> None:
-    a, b, _ = arrays()
-    c = np.memmap(tmp_path / "c", np.float32, "w+", shape=(2, 3))
-    add_module()(a, b, c)
-    np.testing.assert_array_equal(c, a + b)
+def test_a_module_is_a_collection_of_names() -> None:
+    module = pair()
+    assert (list(module), len(module), "twice" in module, "matmul" in module) == (
+        ["twice", "thrice"],
+        2,
+        True,
+        False,
+    )
 
 
 @pytest.mark.parametrize(
-    ("dtype", "array"),
+    ("use", "word"),
     [
-        ("bool", np.array([True, False, True, True])),
-        ("int8", np.array([-128, 127, 0, 1], np.int8)),
-        ("uint16", np.array([0, 1, 65535, 7], np.uint16)),
-        ("int64", np.array([-(2**63), 1, 2, 3], np.int64)),
-        ("float16", np.array([1, 2, 3, 65504], np.float16)),
-        ("bfloat16", np.array([1, 2, 3, 1 / 1024], ml_dtypes.bfloat16)),
-        ("float64", np.array([1, 2, 3, 1e300])),
+        (lambda m: m(1), "called"),
+        (lambda m: m.bind(1), "bound"),
+        (lambda m: m.params, "asked for its parameters"),
+        (lambda m: m.workspaces, "asked for its workspaces"),
+        (lambda m: m.schedule_source, "asked for its schedule"),
+        (lambda m: m.func_name, "named"),
     ],
 )
-def test_every_dtype_is_passed_under_its_own_name(dtype: str, array: np.ndarray[Any, Any]) -> None:
-    out = np.zeros_like(array)
-    copy_module(dtype, (4,), array.nbytes)(array, out)
-    np.testing.assert_array_equal(out, array)
-
-
-def test_an_array_without_dimensions_is_passed() -> None:
-    out = np.zeros((), np.float32)
-    copy_module("float32", (), 4)(np.array(3.5, np.float32), out)
-    assert out[()] == 3.5
-
-
-def test_an_array_without_elements_is_passed() -> None:
-    empty = np.zeros((0, 3), np.float32)
-    copy_module("float32", (0, 3), 0)(empty, empty)
-    assert empty.shape == (0, 3)
-
-
-def test_a_refused_call_writes_nothing() -> None:
-    a, b, c = arrays()
-    with pytest.raises(ArgumentTypeError):
-        add_module()(a, b.astype(np.float64), c)
-    assert np.isnan(c).all()
-
-
-def test_workspaces_are_aligned_and_used_again() -> None:
-    module = work_module()
-    first, second = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    module(first)
-    module(second)
-    assert ((first % 64).tolist(), first.tolist()) == ([0, 0], second.tolist())
-
-
-def test_workspaces_do_not_overlap() -> None:
-    out = np.zeros(2, np.int64)
-    work_module()(out)
-    low, high = sorted(out.tolist())
-    assert high - low >= 100
-
-
-def test_each_thread_has_workspaces_of_its_own() -> None:
-    module = work_module()
-    outs = [np.zeros(2, np.int64) for _ in range(2)]
-    together = threading.Barrier(2)
-
-    def call(out: np.ndarray[Any, Any]) -> None:
-        module(out)
-        together.wait()
-
-    threads = [threading.Thread(target=call, args=(out,)) for out in outs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not set(outs[0].tolist()) & set(outs[1].tolist())
-
-
-def test_a_bound_call_runs_on_its_arrays() -> None:
-    a, b, c = arrays()
-    bound = add_module().bind(a, b, c)
-    a += 1
-    bound()
-    np.testing.assert_array_equal(c, a + b)
-
-
-def test_a_bound_call_keeps_its_arrays_alive() -> None:
-    a, b, c = arrays()
-    alive = weakref.ref(a)
-    bound = add_module().bind(a, b, c)
-    del a
-    gc.collect()
-    assert alive() is not None
-    bound()
-    del bound
-    gc.collect()
-    assert alive() is None
-
-
-def test_a_bound_call_has_workspaces_of_its_own() -> None:
-    module = work_module()
-    direct, bound = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    module(direct)
-    module.bind(bound)()
-    assert not set(direct.tolist()) & set(bound.tolist())
-
-
-def test_binding_checks_the_arrays() -> None:
-    a, b, _ = arrays()
-    with pytest.raises(ArgumentValueError, match="is an output and shares memory"):
-        add_module().bind(a, b, b)
-
-
-def test_a_module_says_what_it_is() -> None:
-    source = SourceInfo("default", "no schedule is stored")
-    module = Module(
-        "add",
-        ADD_PARAMS,
-        (),
-        compile_ir(ADD, TARGET, ["add"]),
-        script="def add(): ...",
-        schedule_source=source,
+def test_a_module_of_several_functions_is_used_by_name(use: Any, word: str) -> None:
+    with pytest.raises(CallError) as caught:
+        use(pair())
+    assert str(caught.value) == (
+        f"a module of 2 functions cannot be {word} itself; choose one by its name: "
+        "module['twice'], module['thrice']"
     )
-    assert (
-        *(module.func_name, module.script, module.schedule_source, module.target),
-        *(module.source(), "add:" in module.assembly(), repr(module)),
-    ) == (
-        *("add", "def add(): ...", source, TARGET),
-        *(ADD, True),
-        f"Module(add(A: float32[2, 3], B: float32[2, 3], C: float32[2, 3] out), default schedule, {TARGET})",
+
+
+def test_a_module_shows_its_programs_its_text_and_its_machine_code() -> None:
+    module = pair()
+    assert [
+        *(line for line in module.script.splitlines() if line.startswith("def ")),
+        *(line.partition("(")[0] for line in module.source().splitlines() if line.startswith("define")),
+        *(line for line in module.assembly().splitlines() if line in ("twice:", "thrice:")),
+    ] == [
+        "def twice(A: float32[6], B: float32[6]):",
+        "def thrice(A: float32[5], B: float32[5]):",
+        "define void @twice",
+        "define void @thrice",
+        "twice:",
+        "thrice:",
+    ]
+
+
+def test_each_function_says_how_its_schedule_was_found() -> None:
+    module = pair()
+    assert [module[name].schedule_source.kind for name in module] == ["default", "scheduled"]
+
+
+def test_a_module_says_what_it_holds() -> None:
+    module = pair()
+    assert repr(module) == (
+        "Module(twice(A: float32[6], B: float32[6] out), thrice(A: float32[5], B: float32[5] out), "
+        f"{module.target})"
+    )
+
+
+def test_names_that_are_one_in_the_code_are_refused() -> None:
+    with pytest.raises(BuildError) as caught:
+        tilewright.build({"fé": scaled(1), "fü": scaled(2)})
+    assert str(caught.value) == "the functions 'fé' and 'fü' would both be 'f_' in the code"
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ({}, "build takes at least one function, got none"),
+        ({"f": 3}, "build: 'f' is a int, not a PrimFunc or a Schedule by its name"),
+        ({3: scaled(1)}, "build: 3 is a PrimFunc, not a PrimFunc or a Schedule by its name"),
+        ([scaled(1)], "build takes a PrimFunc, a Schedule, an IRModule or a mapping of them, got list"),
+    ],
+)
+def test_what_is_no_function_by_its_name_is_refused(what: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        tilewright.build(what)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["f-1", "", "a b"])
+def test_a_name_that_no_program_could_have_is_refused(name: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        tilewright.build({name: scaled(1)})
+    assert str(caught.value) == f"build: a function's name must be an identifier, got {name!r}"
+
+
+def test_a_header_declares_every_function_for_c() -> None:
+    a = te.placeholder((2, 3), "bool", name="int")
+    func = te.create_prim_func(
+        [a, te.compute((2, 3), lambda i, j: te.cast(a[i, j], "int8"), name="Bé")], name="fé"
+    )
+    module = tilewright.build({"fé": func, "scaled": scaled(2)}, "llvm -mcpu=x86-64")
+    assert module.header() == (
+        f"/* Compiled by Tilewright for {module.target} */\n"
+        "#ifndef TILEWRIGHT_F__SCALED_H\n"
+        "#define TILEWRIGHT_F__SCALED_H\n"
+        "\n"
+        "#include <stdint.h>\n"
+        "\n"
+        "#ifdef __cplusplus\n"
+        'extern "C" {\n'
+        "#endif\n"
+        "\n"
+        "/* fé\n"
+        " * int_: bool[2, 3]\n"
+        " * B_: int8[2, 3], written\n"
+        " */\n"
+        "void f_(const uint8_t *int_, int8_t *B_);\n"
+        "\n"
+        "/* scaled\n"
+        " * A: float32[6]\n"
+        " * B: float32[6], written\n"
+        " */\n"
+        "void scaled(const float *A, float *B);\n"
+        "\n"
+        "#ifdef __cplusplus\n"
+        "}\n"
+        "#endif\n"
+        "#endif /* TILEWRIGHT_F__SCALED_H */\n"
     )

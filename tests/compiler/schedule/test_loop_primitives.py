@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, te, topi
-from tilewright.compiler.ir import LoopKind, PrimFunc, structural_equal
+from tilewright.compiler.ir import LoopKind, PrimFunc, from_json, parse_script, structural_equal, to_json
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, Trace
 
 Steps = Callable[[Schedule], object]
@@ -85,7 +85,14 @@ def merge_then_partition(s: Schedule) -> None:
     s.loop_partition(i, points=[7])
 
 
+def partition_around_a_unit(s: Schedule) -> None:
+    i, j = loops_of(s, "C")
+    s.blockize(j)
+    s.loop_partition(i, points=[7])
+
+
 CHAIN = [
+    partition_around_a_unit,
     split_partitioned,
     split_partitioned_in_two,
     split_larger_than_the_loop,
@@ -245,8 +252,6 @@ def test_producers_and_consumers_follow_the_data_through_parts(matmul: PrimFunc)
 
 @pytest.mark.parametrize("kind", list(LoopKind))
 def test_a_loop_of_every_kind_is_printed_stored_interpreted_and_built(kind: LoopKind) -> None:
-    from tilewright.compiler.ir import from_json, to_json
-
     func = doubled(12)
     sch = Schedule(func)
     (i,) = loops_of(sch, "B")
@@ -262,6 +267,7 @@ def test_a_loop_of_every_kind_is_printed_stored_interpreted_and_built(kind: Loop
     head = {LoopKind.SERIAL: "range(12)", LoopKind.THREAD: "thread(12, axis='threadIdx.x')"}
     assert f"for i in {head.get(kind, f'{kind}(12)')}:" in str(sch)
     assert structural_equal(from_json(to_json(sch.func)), sch.func)
+    assert structural_equal(parse_script(str(sch)), sch.func)
     a, b = np.arange(12, dtype=np.float32), np.zeros(12, np.float32)
     interpret.run(sch.func, [a, b])
     np.testing.assert_array_equal(b, a * 2)
@@ -312,3 +318,50 @@ def test_a_partitioned_nest_runs_merged_stages(n: int, vector: bool) -> None:
     x, y, out = np.arange(n, dtype=np.float32), np.ones(n, np.float32), np.zeros(n, np.float32)
     tw.build(sch)(x, y, out)
     np.testing.assert_array_equal(out, 2 * (x + y) + x)
+
+
+def test_whole_tiles_of_a_size_run_without_predicates() -> None:
+    n = te.var("n")
+    a = te.placeholder((n,), "float32", name="A")
+    sch = Schedule(te.create_prim_func([a, te.compute((n,), lambda i: a[i] * 2, name="B")], name="doubled"))
+    _, lanes = sch.split(*loops_of(sch, "B"), [None, 8], tail="partition")
+    sch.vectorize(lanes)
+    assert str(sch) == (
+        "def doubled(A: float32[n], B: float32[n]):\n"
+        "    for i_0 in range(n // 8):\n"
+        "        for i_1 in vectorized(8):\n"
+        "            with block('B', i=spatial(i_0 * 8 + i_1, n)):\n"
+        "                B[i] = A[i] * 2.0\n"
+        "    for i_tail in range(n - (n // 8) * 8):\n"
+        "        with block('B_1', i=spatial((n // 8) * 8 + i_tail, n)):\n"
+        "            B[i] = A[i] * 2.0\n"
+    )
+    kernel = tw.build(sch)
+    for size in (0, 1, 7, 8, 9, 130):
+        x, out = np.arange(size, dtype=np.float32), np.full(size, np.nan, np.float32)
+        kernel(x, out)
+        np.testing.assert_array_equal(out, x * 2)
+
+
+def test_a_reduction_over_a_size_is_partitioned_once_its_init_is_decomposed() -> None:
+    n = te.var("n")
+    a = te.placeholder((4, n), "int32", name="A")
+    k = te.reduce_axis((0, n), name="k")
+    func = te.create_prim_func(
+        [a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="B")], name="rows"
+    )
+    sch = Schedule(func)
+    block = sch.get_block("B")
+    with pytest.raises(tw.ScheduleError) as caught:
+        sch.split(sch.get_loops(block)[1], [None, 4], tail="partition")
+    assert caught.value.reason == (
+        "loop 'k' carries the reduction of 'B', which may not begin in the first part alone; "
+        "decompose its init first"
+    )
+    sch.decompose_reduction(block, sch.get_loops(block)[1])
+    sch.split(sch.get_loops(block)[1], [None, 4], tail="partition")
+    kernel = tw.build(sch)
+    for size in (0, 1, 3, 4, 5, 17):
+        x, out = np.arange(4 * size, dtype=np.int32).reshape(4, size), np.full(4, -1, np.int32)
+        kernel(x, out)
+        np.testing.assert_array_equal(out, x.sum(1, dtype=np.int32))

@@ -331,6 +331,28 @@ def test_a_note_changes_nothing_whatever_it_is_called() -> None:
     np.testing.assert_array_equal(wide, np.concatenate([x * 2, np.full(22, -7, np.float32)]))
 
 
+def test_nothing_is_put_inside_of_a_unit(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("C")
+    _, j = sch.get_loops(block)
+    sch.blockize(j)
+    assert reason_of(lambda: sch.add_unit_loop(block)) == (
+        "add_unit_loop: 'C' belongs to the unit 'C_o', which is taken whole"
+    )
+    assert reason_of(lambda: sch.loop_partition(j, [2])) == (
+        "loop_partition: loop 'j' belongs to the unit 'C_o', which is taken whole"
+    )
+
+
+def test_what_a_step_of_its_own_wrote_is_not_unannotated(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    sch.storage_align(block, 0, 0, 16, 1)
+    assert reason_of(lambda: sch.unannotate(block, "align_0")) == (
+        "unannotate: the key 'align_0' belongs to a step of its own"
+    )
+
+
 @pytest.mark.parametrize("step", ["get_producers", "get_consumers", "add_unit_loop"])
 def test_a_block_of_another_schedule_is_not_looked_at(chain: PrimFunc, step: str) -> None:
     one, other = Schedule(chain), Schedule(chain)

@@ -29,12 +29,15 @@ def test_llvm_knows_the_processor_its_vectors_and_its_fused_multiply_add(
 ) -> None:
     target = Target.parse(f"llvm -mcpu={name}")
     assembly = emit_assembly(multiply_add(target.lanes(32)), target)
-    if target.architecture == "x86_64":
-        register = {64: "zmm", 32: "ymm", 16: "xmm"}[target.vector_bytes]
-        fused = "vfmadd" in assembly
-    else:
-        register = "v0"
-        fused = "fmla" in assembly
+    match target.architecture:
+        case "aarch64":
+            register, fused = "v0", "fmla" in assembly
+        case "riscv64":
+            vectors = "v" in target.features
+            register, fused = ("v8", "vfma" in assembly) if vectors else ("fa0", "fmadd.s" in assembly)
+        case _:
+            register = {64: "zmm", 32: "ymm", 16: "xmm"}[target.vector_bytes]
+            fused = "vfmadd" in assembly
     # LLVM says on stderr that it does not know a processor or a feature.
     assert (register in assembly, fused, capfd.readouterr()) == (True, target.has_fma, ("", ""))
 

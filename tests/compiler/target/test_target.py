@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.compiler.target import Target, TargetError
+from tilewright.compiler.target import Attribute, Target, TargetError, backends
 from tilewright.compiler.target.cpus import CPUS
 from tilewright.compiler.target.features import known_features
 from tilewright.compiler.target.host import host_cpu
@@ -149,27 +149,116 @@ def test_a_bool_takes_a_byte_of_a_vector() -> None:
     assert (V3.lanes(1), V3.lanes(8)) == (32, 32)
 
 
-def test_an_unknown_kind_is_refused_naming_the_known_ones() -> None:
-    assert refusal("cuda -arch=sm_90") == "unknown target kind 'cuda'; known kinds: llvm"
+def test_an_unknown_kind_is_refused_naming_the_known_ones_and_the_way_to_add_one() -> None:
+    assert refusal("cuda -arch=sm_90") == (
+        "no code generator for 'cuda'; registered: c, llvm; to add one: install a package with an "
+        "entry point 'cuda' in the group 'tilewright.backends'"
+    )
 
 
 def test_a_missing_kind_is_refused() -> None:
-    assert refusal({"mcpu": "host"}) == "target: 'kind' is missing; known kinds: llvm"
+    assert refusal({"mcpu": "host"}) == "target: 'kind' is missing; known kinds: c, llvm"
 
 
 def test_words_without_a_kind_are_refused() -> None:
-    assert refusal("-mcpu=host") == "target '-mcpu=host': the kind comes first; known kinds: llvm"
+    assert refusal("-mcpu=host") == "target: 'kind' is missing; known kinds: c, llvm"
 
 
 def test_an_empty_description_is_refused() -> None:
-    assert refusal("") == "target '': the kind comes first; known kinds: llvm"
+    assert refusal("") == "target: 'kind' is missing; known kinds: c, llvm"
 
 
 def test_an_unknown_attribute_is_refused_naming_the_known_ones() -> None:
-    assert refusal("llvm -mtriple=x86_64-linux-gnu") == (
-        "target llvm: unknown attribute 'mtriple'; "
+    assert refusal("llvm -triple=x86_64-linux-gnu") == (
+        "target llvm: unknown attribute 'triple'; "
+        "known attributes: mcpu, mattr, features, num-threads, math, l1d, l2, l3, mtriple"
+    )
+
+
+def test_a_kind_knows_its_own_attributes_only() -> None:
+    assert refusal("c -mtriple=x86_64-linux-gnu") == (
+        "target c: unknown attribute 'mtriple'; "
         "known attributes: mcpu, mattr, features, num-threads, math, l1d, l2, l3"
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "facts"),
+    [
+        ("llvm -mtriple=x86_64-linux-gnu", ("x86-64", "x86_64", 16, 4)),
+        ("llvm -mtriple=amd64-unknown-linux-gnu -mcpu=znver4", ("znver4", "x86_64", 64, 16)),
+        ("llvm -mtriple=aarch64-linux-gnu", ("cortex-a53", "aarch64", 16, 4)),
+        ("llvm -mtriple=arm64-apple-macosx -mcpu=apple-m1", ("apple-m1", "aarch64", 16, 4)),
+        ("llvm -mtriple=riscv64-linux-gnu", ("generic-rv64", "riscv64", 8, 2)),
+        ("llvm -mtriple=riscv64-linux-gnu -mattr=+v", ("generic-rv64", "riscv64", 16, 4)),
+        ("llvm -mcpu=sifive-x280", ("sifive-x280", "riscv64", 64, 16)),
+    ],
+)
+def test_a_triple_implies_a_processor_and_a_processor_its_architecture(
+    spec: str, facts: tuple[object, ...]
+) -> None:
+    t = Target.parse(spec)
+    assert (t.mcpu, t.architecture, t.vector_bytes, t.lanes(32)) == facts
+
+
+@pytest.mark.parametrize(
+    "spec", ["llvm -mtriple=aarch64-linux-gnu", "llvm -mtriple=riscv64-linux-gnu -mattr=+v", "c"]
+)
+def test_a_triple_and_a_kind_come_back_from_the_words_and_from_the_json(spec: str) -> None:
+    target = Target.parse(spec)
+    assert (Target.parse(str(target)), Target.parse(target.to_json())) == (target, target)
+
+
+def test_the_triple_that_is_not_given_is_linux_on_the_architecture() -> None:
+    triples = [Target.parse(f"llvm -mcpu={cpu}").triple for cpu in ("znver4", "neoverse-n1", "sifive-u74")]
+    assert triples == [
+        "x86_64-unknown-linux-gnu",
+        "aarch64-unknown-linux-gnu",
+        "riscv64-unknown-linux-gnu",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("triple", "message"),
+    [
+        ("aarch64", "mtriple='aarch64': must be of the form architecture-system, as in aarch64-linux-gnu"),
+        (
+            "sparc64-linux-gnu",
+            "mtriple='sparc64-linux-gnu': unknown architecture 'sparc64'; "
+            "known: x86_64, amd64, aarch64, arm64, riscv64",
+        ),
+        (
+            "aarch64-linux-gnu -mcpu=znver4",
+            "mtriple='aarch64-linux-gnu' is of aarch64 and mcpu='znver4' of x86_64",
+        ),
+    ],
+)
+def test_a_wrong_triple_is_refused_saying_what_would_be_right(triple: str, message: str) -> None:
+    assert refusal(f"llvm -mtriple={triple}") == f"target llvm: {message}"
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("true", True), ("0", False), (True, True)],
+)
+def test_an_attribute_that_is_true_or_false_reads_both_words_and_digits(given: Any, value: bool) -> None:
+    assert Attribute("fast", "bool", False).check(given) is value
+
+
+def test_an_attribute_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(TargetError, match=r"^fast='yes': must be true or false$"):
+        Attribute("fast", "bool", False).check("yes")
+
+
+def test_a_kind_that_is_no_string_is_refused() -> None:
+    assert refusal({"kind": ["llvm"]}) == "target: 'kind' is a string, not list"
+
+
+def test_the_kinds_are_listed_with_what_they_come_from() -> None:
+    assert {(b.name, b.distribution, b.error) for b in backends()} >= {
+        ("c", "tilewright", None),
+        ("llvm", "tilewright", None),
+    }
 
 
 def test_an_unknown_processor_is_refused_naming_the_known_ones() -> None:

@@ -1,5 +1,6 @@
 """Every reduction gives NumPy's result: interpreted, built as it stands, and by its default schedule."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -109,6 +110,15 @@ def test_reductions_of_nan_and_infinity(everywhere, reduce, dtype):
     got = everywhere(rows(x, getattr(te, reduce)), x)[0]
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(got, getattr(np, reduce)(x, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("reduce", ["min", "max", "argmin", "argmax"])
+def test_extremes_of_narrow_floats(everywhere, reduce, dtype):
+    x = SPECIAL.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    got = everywhere(rows(x, getattr(te, reduce)), x)[0]
+    want = getattr(np, reduce)(x.astype("float32"), axis=1)
+    np.testing.assert_array_equal(got.astype("float32"), want.astype("float32"))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

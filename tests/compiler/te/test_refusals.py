@@ -2,6 +2,7 @@
 mistake."""
 
 import linecache
+import math
 
 import numpy as np
 import pytest
@@ -451,6 +452,24 @@ MISTAKES = {
         te.TensorError,
         "te.create_prim_func 'main': the parameter 'A' is given twice",
     ),
+    "several outputs as one parameter": (
+        lambda: te.create_prim_func([A, te.compute((4,), lambda i: (A[i, 0], A[i, 1]), name="C")]),
+        te.TensorError,
+        "te.create_prim_func 'main': the parameters must be tensors, got tuple; a function with several "
+        "results gives several: [A, *outputs]",
+    ),
+    "a function of math": (
+        over(lambda i: math.exp(A[i, 0])),
+        TypeMismatch,
+        "a symbolic expression is no number while the program is written; te.cast changes its dtype, "
+        "and te.exp and its like take the place of the functions of math",
+    ),
+    "a Python number of a value": (
+        over(lambda i: int(A[i, 0])),
+        TypeMismatch,
+        "a symbolic expression is no number while the program is written; te.cast changes its dtype, "
+        "and te.exp and its like take the place of the functions of math",
+    ),
     "a parameter that is no tensor": (
         lambda: te.create_prim_func([A, 3]),
         te.TensorError,
@@ -472,6 +491,34 @@ def test_the_refusal_of(name):
         mistake()
     text, _, place = str(e.value).partition("\n  at ")
     assert text == message
+    assert place.startswith("test_refusals.py:")
+
+
+def chain(step, count):
+    def element(i):
+        v = A[i, 0]
+        for _ in range(count):
+            v = step(v)
+        return v
+
+    return lambda: te.compute((4,), element, name="C")
+
+
+@pytest.mark.parametrize(
+    ("mistake", "size"),
+    [
+        (chain(lambda v: v + A[0, 0], 2000), "nested 81 deep; at most 80"),
+        (chain(lambda v: v * v, 40), "of 32767 nodes; at most 20000"),
+    ],
+)
+def test_an_expression_without_end_is_refused_before_it_grows(mistake, size):
+    with pytest.raises(te.TensorError) as e:
+        mistake()
+    text, _, place = str(e.value).partition("\n  at ")
+    assert text == (
+        f"the expression is {size} are allowed: use te.sum and its like over an axis, "
+        "or make a part of it a tensor of its own with te.compute"
+    )
     assert place.startswith("test_refusals.py:")
 
 

@@ -85,6 +85,36 @@ def test_a_place_whose_passes_are_vectors(op):
     assert np.array_equal(got, getattr(np, op)(x, axis=0))
 
 
+@pytest.mark.parametrize("op", ["argmin", "argmax"])
+def test_a_place_whose_passes_are_factored(op):
+    X = te.placeholder((6, 40), "float32", name="X")
+    k = te.reduce_axis((0, 40), name="k")
+    y = te.compute((6,), lambda i: getattr(te, op)(X[i, k], axis=k), name="Y")
+    s = Schedule(te.create_prim_func([X, y], name="f"))
+    for name in names(s):
+        _, steps = s.get_loops(s.get_block(name))
+        _, lanes = s.split(steps, [None, 8])
+        s.rfactor(lanes, 0)
+    x = RNG.integers(0, 6, (6, 40)).astype("float32")
+    x[2, 7] = np.nan
+    got = np.full(6, -1, "int32")
+    build(s)(x, got)
+    assert np.array_equal(got, getattr(np, op)(x, axis=1))
+
+
+@pytest.mark.parametrize("op", ["reduce_and", "reduce_or", "reduce_xor"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32"])
+def test_a_reduction_of_bits_that_is_factored(op, dtype):
+    func = columns(op, dtype, 10, 6)
+    s = Schedule(func)
+    _, steps = s.get_loops(s.get_block("Y"))
+    s.rfactor(s.split(steps, [None, 4])[1], 0)
+    x = RNG.random((10, 6)) < 0.8 if dtype == "bool" else RNG.integers(0, 100, (10, 6)).astype(dtype)
+    got = np.zeros(6, dtype)
+    build(s)(x, got)
+    assert np.array_equal(got, getattr(np, op.replace("reduce_", "bitwise_")).reduce(x, axis=0))
+
+
 def test_the_value_of_a_place_may_be_inlined_into_both_passes():
     X = te.placeholder((6, 24), "float32", name="X")
     k = te.reduce_axis((0, 6), name="k")

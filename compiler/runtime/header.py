@@ -1,0 +1,136 @@
+"""The C interface of exported functions."""
+
+import re
+from collections.abc import Mapping
+
+from ..target import Target
+from .dims import text
+from .function import Function
+
+_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "bool": "uint8_t",
+    "float16": "uint16_t",
+    "bfloat16": "uint16_t",
+}
+_KEYWORDS = frozenset(
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "bool",
+        "class",
+        "new",
+        "delete",
+        "this",
+        "template",
+        "typename",
+        "namespace",
+        "public",
+        "private",
+        "protected",
+        "virtual",
+        "operator",
+        "friend",
+        "try",
+        "catch",
+        "throw",
+        "using",
+        "true",
+        "false",
+        "asm",
+    ]
+)
+
+
+def header(functions: Mapping[str, Function], target: Target) -> str:
+    """C declarations of the functions, readable by C++ too.
+
+    Each takes a pointer for each parameter, in order, then the sizes that are not known before the call, then
+    a pointer for each workspace: memory of as many bytes as the comment says, aligned to 64, which no other
+    call uses at the same time. Elements lie in C
+    order without gaps, aligned to their type; outputs overlap no other argument. bool is a byte of 0 or 1,
+    float16 and bfloat16 are their bits.
+    """
+    guard = "TILEWRIGHT_" + re.sub(r"\W", "_", "_".join(f.symbol for f in functions.values())).upper() + "_H"
+    lines = [
+        f"/* Compiled by Tilewright for {target} */",
+        f"#ifndef {guard}",
+        f"#define {guard}",
+        "",
+        "#include <stdint.h>",
+        "",
+        "#ifdef __cplusplus",
+        'extern "C" {',
+        "#endif",
+    ]
+    for function in functions.values():
+        lines += ["", *_declaration(function)]
+    lines += ["", "#ifdef __cplusplus", "}", "#endif", f"#endif /* {guard} */"]
+    return "\n".join(lines) + "\n"
+
+
+def _declaration(function: Function) -> list[str]:
+    names: list[str] = []
+    notes: list[str] = []
+    arguments: list[str] = []
+    for p in function.params:
+        name = _fresh(p.name, names)
+        kind = _TYPES.get(p.dtype, f"{p.dtype}_t")
+        shape = ", ".join(map(text, p.shape))
+        notes.append(f" * {name}: {p.dtype}[{shape}]{', written' if p.is_output else ''}")
+        arguments.append(f"{kind} *{name}" if p.is_output else f"const {kind} *{name}")
+    for size in function.sizes:
+        arguments.append(f"int64_t {_fresh(size, names)}")
+    for n, workspace in enumerate(function.workspaces):
+        name = _fresh(f"workspace{n}", names)
+        notes.append(f" * {name}: {text(workspace.bytes)} bytes, aligned to 64")
+        arguments.append(f"void *{name}")
+    return [
+        f"/* {function.name}",
+        *notes,
+        " */",
+        f"void {function.symbol}({', '.join(arguments) or 'void'});",
+    ]
+
+
+def _fresh(wanted: str, taken: list[str]) -> str:
+    word = re.sub(r"[^A-Za-z0-9_]", "_", wanted) or "p"
+    word = f"p{word}" if word[0].isdigit() else f"{word}_" if word in _KEYWORDS else word
+    name, n = word, 1
+    while name in taken:
+        name, n = f"{word}_{n}", n + 1
+    taken.append(name)
+    return name

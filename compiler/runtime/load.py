@@ -1,0 +1,82 @@
+"""Exported modules, loaded without the compiler."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+from ..target import Target, TargetError
+from ..target.runs import refusal
+from . import archive
+from .errors import LoadError
+from .metadata import MetadataError, functions_of, read, symbols_of
+from .module import Module
+from .objects import ObjectError, load_objects
+
+_ELF_SHARED = 3
+_MACH_O_SHARED = 6
+
+
+def load_module(path: str | Path) -> Module:
+    """The module that ``module.export(path)`` wrote, whatever it is called now.
+
+    The digest inside guards against damage, not against malice: the file holds machine code, which runs when
+    it is called. Raises LoadError for a file that was not exported, was cut off or changed, or holds code
+    that this machine cannot run, and OSError for one that cannot be read.
+    """
+    path = Path(path)
+    file = path.read_bytes()
+    try:
+        what = read(file)
+        target = Target.parse(what.get("target", {}))
+        if (reason := refusal(target)) is not None:
+            raise LoadError(f"{path}: {reason}")
+        addresses, keep = _load(path, file, symbols_of(what))
+        return Module(functions_of(what, lambda source: SavedCode(source, target, addresses, keep)))
+    except (MetadataError, TargetError, ObjectError, ValueError) as error:
+        raise LoadError(f"{path}: {error}") from error
+
+
+class SavedCode:
+    """Machine code from a file, with the text it was made of."""
+
+    def __init__(self, text: str, target: Target, addresses: dict[str, int], keep: object) -> None:
+        self.text = text
+        self.target = target
+        self._addresses = addresses
+        self._keep = keep  # the code is unloaded when this goes
+
+    def address(self, name: str) -> int:
+        """Address of a function. KeyError for one that the file does not name."""
+        return self._addresses[name]
+
+    def assembly(self) -> str:
+        """The machine code as assembly text, generated anew from the text at each call."""
+        from ..codegen.registry import assembly_of
+
+        return assembly_of(self.text, self.target)
+
+
+def _load(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, int], object]:
+    if _is_shared(file):
+        return _load_shared(path, names)
+    objects = archive.unpack(file) if file.startswith(archive.MAGIC) else [file]
+    return load_objects(objects, names, libraries=True)
+
+
+def _is_shared(file: bytes) -> bool:
+    if file.startswith(b"\x7fELF"):
+        return int.from_bytes(file[16:18], "little") == _ELF_SHARED
+    if file.startswith(b"\xcf\xfa\xed\xfe"):
+        return int.from_bytes(file[12:16], "little") == _MACH_O_SHARED
+    return False
+
+
+def _load_shared(path: Path, names: list[str]) -> tuple[dict[str, int], object]:
+    try:
+        library = ctypes.CDLL(str(path.resolve()))
+        functions = [getattr(library, name) for name in names]
+    except (OSError, AttributeError) as error:
+        raise ObjectError(str(error)) from error
+    addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
+    return dict(zip(names, addresses, strict=True)), library
