@@ -116,8 +116,9 @@ class Arithmetic:
             return Text(f"{at_least(x, SHIFT)} != 0", EQUAL)
         if not target.is_float:
             return self._to_integer(x, source, target)
-        if is_narrow(target) and source == DType("float", 64):
-            return self._narrow_of_double(x, target)
+        if is_narrow(target) and (odd := _odd(source, target)):
+            wide = x if source.bits == 64 else cast("double", x)
+            return self.rounded(target, Text(f"{self._helpers.narrow(odd)}({wide.text})"))
         if not source.is_float or 64 in (source.bits, target.bits):
             x = cast(value_type(target), x)
         return self.rounded(target, Text(x.text, x.level))
@@ -132,12 +133,6 @@ class Arithmetic:
             return self.rounded(dtype, Text(f"{name}({a.text}, {b.text})"))
         sign, level = _INFIX[op]
         return self.rounded(dtype, Text(f"{at_least(a, level)} {sign} {at_least(b, level + 1)}", level))
-
-    def _narrow_of_double(self, x: Text, target: DType) -> Text:
-        if target.code == "bfloat":  # as ml_dtypes does it: rounded to float32 first
-            return self.rounded(target, cast("float", x))
-        to, of = self._helpers.narrow("f16_of_f64"), self._helpers.narrow("f32_of_f16")
-        return Text(f"{of}({to}({x.text}))")
 
     # ---- integers ----
     def _wrapping(self, op: str, dtype: DType, a: Text, b: Text) -> Text:
@@ -191,3 +186,12 @@ class Arithmetic:
             through = DType("int", 64)
         whole = Text(f"{self._helpers.whole(wide, through)}({x.text})")
         return whole if through == target else cast(kind, whole)
+
+
+def _odd(source: DType, target: DType) -> str | None:
+    """What makes a float of a value that a float need not hold, where the next rounding must be the only
+    one: bfloat16 has the range of one, and what float16 holds of the integers float does.
+    """
+    if source == DType("float", 64) or (source.is_int and source.bits == 32 and target.code == "bfloat"):
+        return "odd_f64"
+    return f"odd_{short(source)}" if source.is_int and source.bits == 64 and target.code == "bfloat" else None

@@ -44,18 +44,32 @@ static inline uint16_t tw_f16_of_f32(float x)
 }
 """
 
-_DOUBLE_TO_F16 = """\
-static inline uint16_t tw_f16_of_f64(double x)
+_ODD = """\
+/* Rounded to odd: of the two floats around what is none, the one with its last bit set. A second rounding is
+   then as if it were the only one. */
+static inline float tw_odd_f64(double x)
 {
-    /* What float32 does not hold is kept in its last bit, so that only the second rounding counts. */
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    uint64_t lost = bits & 0x1fffffffu;
-    bits = (bits - lost) | (uint64_t)(lost != 0) << 29;
-    memcpy(&x, &bits, sizeof x);
-    return tw_f16_of_f32((float)x);
+    float y = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &y, sizeof bits);
+    if ((double)y != x)
+        bits = (bits - (uint32_t)(fabs((double)y) > fabs(x))) | 1u;
+    memcpy(&y, &bits, sizeof y);
+    return y;
 }
 """
+
+
+def _odd_integer(kind: str, size: str) -> str:
+    name = f"tw_odd_{kind[0]}64"
+    return f"""\
+static inline float {name}({kind} x)
+{{
+    uint64_t head = ((uint64_t)x & ~UINT64_C(0xfff)) | (uint64_t)(((uint64_t)x & 0xfffu) != 0) << 11;
+    return tw_odd_f64((double)({size} < UINT64_C(0x20000000000000) ? x : ({kind})head));
+}}
+"""
+
 
 _OF_BF16 = """\
 static inline float tw_f32_of_bf16(uint16_t h)
@@ -91,7 +105,9 @@ static inline float tw_round_{kind}(float x)
 NARROW: dict[str, tuple[tuple[str, ...], str]] = {
     "f32_of_f16": ((), _OF_F16),
     "f16_of_f32": ((), _TO_F16),
-    "f16_of_f64": (("f16_of_f32",), _DOUBLE_TO_F16),
+    "odd_f64": ((), _ODD),
+    "odd_i64": (("odd_f64",), _odd_integer("int64_t", "(uint64_t)x + UINT64_C(0x10000000000000)")),
+    "odd_u64": (("odd_f64",), _odd_integer("uint64_t", "x")),
     "round_f16": (("f32_of_f16", "f16_of_f32"), _round("f16")),
     "f32_of_bf16": ((), _OF_BF16),
     "bf16_of_f32": ((), _TO_BF16),

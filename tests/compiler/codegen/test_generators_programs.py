@@ -351,9 +351,7 @@ def test_so_does_a_tile_without_a_version_for_whole_ones(
 
 def means_the_same(kernel: Function | BuildError, program: PrimFunc, guarded: Any) -> None:
     """On arrays that end at an unreadable page, and on ones that begin there."""
-    if isinstance(kernel, BuildError):
-        assert "no code for" in str(kernel)
-        pytest.skip(str(kernel).split("\n")[0])
+    assert isinstance(kernel, Function), str(kernel)
     inputs = interpret.random_inputs(program, 1)
     for at_start in (False, True):
         arrays = [guarded.array(x, at_start=at_start) for x in inputs]

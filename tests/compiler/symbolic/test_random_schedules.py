@@ -58,14 +58,6 @@ def step(sch: Schedule, name: str, number) -> None:
         case "reorder":
             order = sorted(loops, key=lambda _: number(0, 99))
             sch.reorder(*order)
-        case "partition":
-            sch.split(loop, [None, number(1, 5)], tail="partition")
-        case "loop_partition":
-            sch.loop_partition(loop, [number(-4, 4) or 1])
-        case "merge_loops":
-            sch.merge_loops(loop, sch.get_loops(sch.get_block(number(0, len(sch.get_blocks()) - 1)))[0])
-        case "bind":
-            sch.bind(loop, "blockIdx.x")
         case "rfactor":
             sch.rfactor(loop, number(0, 1))
         case "reindex":
