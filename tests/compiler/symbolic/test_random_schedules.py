@@ -18,7 +18,7 @@ from tilewright.compiler.codegen.c import generator
 from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.codegen.c.emitter import Kernel
 from tilewright.compiler.ir import PrimFunc, bind_sizes, parse_script, script, structural_equal
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace
 from tilewright.compiler.target import Target
 
@@ -52,6 +52,18 @@ def step(sch: Schedule, name: str, number) -> None:
             sch.vectorize(sch.split(loop, [None, number(1, 9)])[1])
         case "overlap":
             sch.split(loop, [None, number(1, 9)], overlap=1)
+        case "partition":
+            sch.split(loop, [None, number(1, 9)], tail="partition")
+        case "loop_partition":
+            sch.loop_partition(loop, [number(-3, 5)])
+        case "merge_loops":
+            others = [sch.get_loops(b) for b in sch.get_blocks()]
+            depth = loops.index(loop)
+            sch.merge_loops(
+                loop, *(x[depth] for x in others if len(x) > depth and x[depth].var is not loop.var)
+            )
+        case "bind":
+            sch.bind(loop, ("blockIdx.x", "threadIdx.x")[number(0, 1)])
         case "fuse":
             at = number(0, max(0, len(loops) - 2))
             sch.fuse(*loops[at : at + 2])
@@ -136,7 +148,7 @@ def keep_the_meaning_in_c(program: PrimFunc, number, count: int) -> None:
             kernels.append((sch, generator.kernel(replace(sch.func, name=f"kernel{n}"), target)))
     code = generator.load_together([k for _, k in kernels], target)
     for sch, k in kernels:
-        agrees(program, sch, Module(k.name, k.params, k.workspaces, code, sizes=k.sizes), number)
+        agrees(program, sch, Function(k.name, k.params, k.workspaces, code, sizes=k.sizes), number)
 
 
 def drawn(program: PrimFunc, number) -> Schedule:
@@ -154,7 +166,7 @@ def drawn(program: PrimFunc, number) -> Schedule:
     return sch
 
 
-def agrees(program: PrimFunc, sch: Schedule, kernel: Module | None, number) -> None:
+def agrees(program: PrimFunc, sch: Schedule, kernel: Function | None, number) -> None:
     """The schedule, interpreted and as a kernel, means what the program means for some sizes."""
     for _ in range(4):
         sizes = {s.name: SIZES[number(0, len(SIZES) - 1)] for s in program.sizes}
@@ -177,7 +189,7 @@ def agrees(program: PrimFunc, sch: Schedule, kernel: Module | None, number) -> N
             arrays.append(memory(a.nbytes).view(a.dtype).reshape(a.shape))
             arrays[-1][...] = a
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tilewright.compiler.runtime.module.aligned_bytes", memory)
+            patch.setattr("tilewright.compiler.runtime.function.aligned_bytes", memory)
             kernel.bind(*arrays)()
         result = interpret.check(expected, arrays)
         assert result.ok, f"machine code, {sizes}: {result.message}\n{sch.trace.script()}\n{sch.func}"
