@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly
+from .remainders import moving_terms, take_remainders
 
 
 class NotProvable(ValueError):
@@ -140,7 +141,7 @@ def _take_mods(p: Poly, of_vars: bool = True) -> tuple[Poly, list[tuple[Poly, Po
                 if k is None:
                     continue
                 rest = p - (x - poly(a) * n) * k
-                if len(rest.terms) < len(p.terms) - 1:
+                if moving_terms(rest) < moving_terms(p) - 1:
                     p, found = rest, True
                     mods.append((k, x, n))
                     break
@@ -189,6 +190,11 @@ def _bound(p: Poly, up: bool) -> Poly:
         for k, x, n in mods:
             if all(c > 0 for c in k.terms.values()) == up:
                 out = out + _largest_remainder(x, n) * k
+        p, parts = take_remainders(p)
+        for times, x, by in parts:
+            if (times > 0) == up:
+                reach = _bound(x, True).const
+                out = out + (by - 1 if reach is None else min(by - 1, reach)) * times
     for m, c in p.terms.items():
         term = poly(c)
         for a in m:

@@ -30,6 +30,7 @@ from .verify import verify
 from .visit import (
     buffers_read,
     children,
+    guarded_loads,
     indices_of,
     loads,
     map_expr,
@@ -77,6 +78,7 @@ __all__ = [
     "children",
     "flop_count",
     "from_json",
+    "guarded_loads",
     "indices_of",
     "loads",
     "loop_nest",

@@ -46,6 +46,18 @@ def loads(e: Expr) -> Iterator[Load]:
             yield x
 
 
+def guarded_loads(e: Expr, known: tuple[Poly, ...] = ()) -> Iterator[tuple[Load, tuple[Poly, ...]]]:
+    """Every Load, in order, with the conditions (each below 0) under which it happens."""
+    if type(e) is Load:
+        yield e, known
+    elif type(e) is Select and type(e.cond) is InBounds:
+        yield from guarded_loads(e.a, known + e.cond.conditions)
+        yield from guarded_loads(e.b, known)
+    else:
+        for c in children(e):
+            yield from guarded_loads(c, known)
+
+
 def only_moves(e: Expr) -> bool:
     """Whether `e` computes nothing of its dtype: an element, a constant, or a choice between such."""
     match e:

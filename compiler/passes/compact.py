@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..arith import Poly, Var, lower, maximum, not_negative, poly, region, upper
 from ..arith.region import Range
-from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, loads, map_loads
+from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, guarded_loads, map_loads
 from ..ir.visit import Path
 from .predicates import Conjunction, split_predicates
 
@@ -21,6 +21,7 @@ class _Access:
     block: Block
     indices: tuple[Poly, ...]
     is_write: bool
+    is_sure: bool  # every instance exists and makes the access, which is therefore inside of the buffer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,10 +51,11 @@ class Compact:
         uses: dict[Buffer, list[_Access]] = {b: [] for b in func.allocs}
         for path, b in func.blocks():
             if b.buffer in uses:
-                uses[b.buffer].append(_Access(path, b, b.indices, True))
-            for x in loads(b.value):
+                uses[b.buffer].append(_Access(path, b, b.indices, True, not b.predicates))
+            for x, known in guarded_loads(b.value):
                 if x.buffer in uses:
-                    uses[x.buffer].append(_Access(path, b, x.indices, False))
+                    sure = not (b.predicates or known)
+                    uses[x.buffer].append(_Access(path, b, x.indices, False, sure))
         boxes = {b: _box(b, accesses) for b, accesses in uses.items()}
 
         def move(x: Load) -> Load:
@@ -110,7 +112,7 @@ def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
         inner = frozenset(f.var for p in paths for f in p)
         ranges = region([a.indices for a in accesses], inner)
         if ranges is None or any(s.vars() for _, s in ranges):
-            ranges = _bounds(accesses)
+            ranges = _bounds(buffer, accesses)
     # A span between loops over sizes may come out below 0, where one of these is empty and nothing is used.
     new = replace(buffer, shape=tuple(not_negative(s) for _, s in ranges))
     first, *others = [a.block.predicates for a in accesses if a.is_write] or [()]
@@ -118,11 +120,13 @@ def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
     return _Box(new, tuple(b for b, _ in ranges), frozenset(f.var for f in paths[0][:depth]), shared)
 
 
-def _bounds(accesses: list[_Access]) -> list[Range]:
-    """The box around all accesses, whatever their form."""
+def _bounds(buffer: Buffer, accesses: list[_Access]) -> list[Range]:
+    """The box around all accesses, whatever their form. Bounds that are not tight do not lead out of the
+    buffer where it is known that the accesses do not."""
     out: list[Range] = []
-    for dim in zip(*(a.indices for a in accesses), strict=True):
-        lows, highs = [lower(i) for i in dim], [upper(i) for i in dim]
+    for d, extent in enumerate(buffer.shape):
+        lows = [_inside(lower(a.indices[d]), extent, a) for a in accesses]
+        highs = [_inside(upper(a.indices[d]), extent, a) for a in accesses]
         if all(p.const is not None for p in lows + highs):
             low, high = min(p.const or 0 for p in lows), max(p.const or 0 for p in highs)
             out.append((poly(low), poly(high - low + 1)))
@@ -135,6 +139,12 @@ def _bounds(accesses: list[_Access]) -> list[Range]:
             top = maximum(p, top, sure=True)
         out.append((-below, top + below + 1))
     return out
+
+
+def _inside(bound: Poly, extent: Poly, a: _Access) -> Poly:
+    if not a.is_sure or bound.const is None or extent.const is None:
+        return bound
+    return poly(min(max(bound.const, 0), extent.const - 1))
 
 
 def _afresh(accesses: list[_Access], inner: frozenset[Var]) -> bool:

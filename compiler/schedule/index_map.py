@@ -15,7 +15,7 @@ from .index_digits import Digit, all_digits, digits_of, spell_digit
 from .index_expr import MAX_NUMBER, Index, MapError, MapFunction, Plain, names_for, operand, plain_of, spell
 
 #: Points of a map that are tried one by one where nothing is proved.
-MAX_POINTS = 1 << 22
+MAX_POINTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -124,9 +124,7 @@ class LoopSteps(Recorder):
                 f"a key is an identifier and a value a string or an integer, got {key!r}, {value!r}",
                 span=user_span(),
             )
-        if is_reserved(key):
-            reason = f"the key {key!r} belongs to a step of its own"
-            raise ScheduleError("annotate", reason, span=user_span())
+        self._check_free_key("annotate", key)
         if isinstance(at, LoopRV):
             self._apply("annotate", lambda: (primitives.annotate_loop(self.func, at.var, key, value), None))
         else:
@@ -136,11 +134,17 @@ class LoopSteps(Recorder):
     def unannotate(self, at: LoopRV | BlockRV, key: str) -> None:
         """See `primitives.unannotate_loop`; also of a block."""
         self._own_target("unannotate", at)
+        self._check_free_key("unannotate", key)
         if isinstance(at, LoopRV):
             self._apply("unannotate", lambda: (primitives.unannotate_loop(self.func, at.var, key), None))
         else:
             self._apply("unannotate", lambda: (primitives.unannotate_block(self.func, at.name, key), None))
         self._record("unannotate", {"at": at.id, "key": key})
+
+    def _check_free_key(self, primitive: str, key: str) -> None:
+        if isinstance(key, str) and is_reserved(key):
+            reason = f"the key {key!r} belongs to a step of its own"
+            raise ScheduleError(primitive, reason, span=user_span())
 
     def _own_target(self, primitive: str, at: object) -> None:
         if not isinstance(at, LoopRV | BlockRV):

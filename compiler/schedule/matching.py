@@ -35,8 +35,9 @@ class Mismatch(ValueError):
 class Place:
     """Where a parameter of an intrinsic lies: its element x is `buffer[base + steps · x]`.
 
-    base: for each dimension of the buffer, over the loops around the nest. steps: for each dimension of the
-    buffer, (dimension of the parameter, stride) pairs.
+    base: for each dimension of the buffer, over the loops around the nest and those iteration variables of
+    the block that are bound to such loops only. steps: for each dimension of the buffer, (dimension of the
+    parameter, stride) pairs.
     """
 
     buffer: Buffer
@@ -86,7 +87,8 @@ def match_nest(loops: Sequence[Var], described: Block, path: Sequence[For], bloc
         pairs[f.var] = v
     _match_inits(block, described)
     binding = {it: substitute(b, units) for it, b in block.binding.items()}
-    matcher = _Matcher(pairs, binding, described.binding)
+    moving = {it: b for it, b in binding.items() if b.vars() & set(pairs)}
+    matcher = _Matcher(pairs, moving, described.binding)
     places = matcher.access(Load(block.buffer, block.indices), Load(described.buffer, described.indices), {})
     places = matcher.value(block.value, described.value, places)
     _check_output(block, described, places, set(pairs))

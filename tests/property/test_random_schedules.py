@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from shutil import which
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -44,6 +44,13 @@ STEPS = tuple(
         "cache_write",
         "set_scope",
         "decompose_reduction",
+        "rfactor",
+        "reindex",
+        "pad_einsum",
+        "storage_align",
+        "transform_layout",
+        "transform_block_layout",
+        "blockize",
         "partition",
         "loop_partition",
         "loop_partition",
@@ -179,6 +186,42 @@ class Walk:
 
     def decompose_reduction(self) -> None:
         self.sch.decompose_reduction(self.block(), self.loop())
+
+    def rfactor(self) -> None:
+        self.sch.rfactor(self.loop(), self.number(-2, 1))
+
+    def reindex(self) -> None:
+        self.sch.reindex(self.block(), ("read", "write")[self.number(0, 1)], self.number(0, 1))
+
+    def pad_einsum(self) -> None:
+        block = self.block()
+        self.sch.pad_einsum(block, [self.number(1, 4) for _ in self.sch.get_loops(block)])
+
+    def storage_align(self) -> None:
+        factor = self.number(1, 9)
+        self.sch.storage_align(self.block(), 0, self.number(-2, 1), factor, self.number(0, factor - 1))
+
+    def index_map(self) -> Callable[..., list[Any]]:
+        """Indices, the quotients and remainders of some of them, in any order."""
+        cuts = [self.number(0, 5) for _ in range(8)]
+        order = self.data.draw(st.permutations(range(16)))
+
+        def function(*indices: Any) -> list[Any]:
+            parts = [[i // c, i % c] if c else [i] for i, c in zip(indices, cuts, strict=False)]
+            flat = [x for part in parts for x in part]
+            return [flat[n] for n in order if n < len(flat)]
+
+        return function
+
+    def transform_layout(self) -> None:
+        pad = (None, 0)[self.number(0, 1)]
+        self.sch.transform_layout(self.block(), 0, self.index_map(), pad)
+
+    def transform_block_layout(self) -> None:
+        self.sch.transform_block_layout(self.block(), self.index_map())
+
+    def blockize(self) -> None:
+        self.sch.blockize(self.loop())
 
 
 def keeps_the_meaning(program: PrimFunc, data: st.DataObject) -> None:

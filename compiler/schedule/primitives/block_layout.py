@@ -59,13 +59,13 @@ def check_transform_block_layout(
 ) -> tuple[_Own, IndexMap, tuple[IterKind, ...]]:
     """The block's own nest, a map whose way back is known, and the kinds of the new loops: none is both."""
     own = check_own_nest(func, block, path, "transform_block_layout")
+    if not own.loops:
+        reason = f"{block.name!r} has no iteration variables"
+        raise ScheduleError("transform_block_layout", reason, func, block)
     try:
         found = index_map(function, [it.extent for it in block.iters])
     except MapError as e:
         raise ScheduleError("transform_block_layout", str(e), func, block) from None
-    if not own.loops:
-        reason = f"{block.name!r} has no iteration variables"
-        raise ScheduleError("transform_block_layout", reason, func, block)
     if found.digits is None:
         text = ", ".join(map(spell, found.outputs))
         reason = (
@@ -73,8 +73,9 @@ def check_transform_block_layout(
         )
         raise ScheduleError("transform_block_layout", reason, func, block)
     kinds: list[IterKind] = []
+    kind_of = dict(zip(found.inputs, block.kinds, strict=True))
     for o, digits in zip(found.outputs, found.digits, strict=True):
-        mixed = {block.kinds[d.input] for _, d in digits}
+        mixed = {block.kinds[d.input] for _, d in digits} or {kind_of[v] for v in o.vars()}
         if len(mixed) > 1:
             reason = f"{spell(o)} mixes spatial and reduction steps of {block.name!r}"
             raise ScheduleError("transform_block_layout", reason, func, block)
@@ -103,7 +104,8 @@ def transform_block_layout(
     taken = {f.var.name for f in path[: len(path) - len(own.chain)]}
     names = _names(block, found)
     loops = [Var(fresh(n, taken), e) for n, e in zip(names, found.shape, strict=True)]
-    if found.is_onto:
+    # A reduction of one step stays one where the map leaves its variable out.
+    if found.is_onto and block.is_reduction == (IterKind.REDUCE in kinds):
         iters = tuple(Var(v.name, v.extent) for v in loops)
         back = found.back([poly(v) for v in iters])
         m: dict[Atom, Poly] = dict(zip(block.iters, back, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, is_injective, poly, substitute
@@ -19,7 +19,7 @@ from ...ir import (
     Select,
     Stmt,
     buffers_read,
-    children,
+    guarded_loads,
     map_loads,
     nest,
 )
@@ -77,18 +77,6 @@ def check_write(func: PrimFunc, block: Block, index: int) -> None:
 def spatial_iters(block: Block) -> list[Var]:
     """The spatial iteration variables, in order."""
     return [it for it, k in zip(block.iters, block.kinds, strict=True) if k is IterKind.SPATIAL]
-
-
-def guarded_loads(e: Expr, known: Conditions) -> Iterator[tuple[Load, Conditions]]:
-    """Every Load, in order, with the conditions (each below 0) under which it happens."""
-    if type(e) is Load:
-        yield e, known
-    elif type(e) is Select and type(e.cond) is InBounds:
-        yield from guarded_loads(e.a, known + e.cond.conditions)
-        yield from guarded_loads(e.b, known)
-    else:
-        for c in children(e):
-            yield from guarded_loads(c, known)
 
 
 def zero(dtype: DType) -> Const:

@@ -122,7 +122,7 @@ class _Implementation:
         own = {v: Var(v.name, v.extent) for v in b.iters}
         m: dict[Atom, Poly] = {v: poly(w) for v, w in own.items()}
         around = self._around(b)
-        outer: dict[Atom, Poly] = {v: poly(w) for v, (w, _) in around.items()}
+        outer: dict[Atom, Poly] = {v: poly(w) for v, (w, _, _) in around.items()}
 
         def put(x: Load) -> Load:
             place = self.places.get(x.buffer)
@@ -141,9 +141,9 @@ class _Implementation:
         kept = target.annotations if b.buffer in self.places else ()
         return Block(
             name,
-            (*own.values(), *(w for w, _ in around.values())),
-            (*b.kinds, *(k for _, k in around.values())),
-            (*(substitute(p, self.loops) for p in b.binds), *(poly(v) for v in around)),
+            (*(w for w, _, _ in around.values()), *own.values()),
+            (*(k for _, _, k in around.values()), *b.kinds),
+            (*(p for _, p, _ in around.values()), *(substitute(p, self.loops) for p in b.binds)),
             written.buffer,
             written.indices,
             map_expr(b.value, moved, put),
@@ -153,20 +153,28 @@ class _Implementation:
             target.span,
         )
 
-    def _around(self, b: Block) -> dict[Var, tuple[Var, IterKind]]:
-        """The loops around on which the block depends, each as a new iteration variable: those that move its
-        buffers, and for a block that adds to an output those that carry the reduction."""
-        carried = self.target.loop_vars(IterKind.REDUCE)
+    def _around(self, b: Block) -> dict[Var, tuple[Var, Poly, IterKind]]:
+        """What lies outside of the nest and moves the block, as new iteration variables with their bindings:
+        outer loops, and iteration variables of the block that is replaced. For a block that adds to an output
+        these are also the ones that carry the reduction."""
+        target = self.target
         touched = {b.buffer, *(x.buffer for x in loads(b.value))}
         used = {v for t in touched if t in self.places for p in self.places[t].base for v in p.vars()}
         adds = b.buffer in self.places and any(x.buffer is b.buffer for x in loads(b.value))
+        loops = [f.var for f in self.outer]
+        carried = target.loop_vars(IterKind.REDUCE).intersection(loops)
+        reduces = {it for it, k in zip(target.iters, target.kinds, strict=True) if k is IterKind.REDUCE}
         if adds:
-            used |= {f.var for f in self.outer if f.var in carried}
-        return {
-            f.var: (
-                Var(f.var.name, f.var.extent),
-                IterKind.REDUCE if adds and f.var in carried else IterKind.SPATIAL,
-            )
-            for f in self.outer
-            if f.var in used
-        }
+            whole = [it for it in target.iters if it in used]
+            bound = {v for it in whole for v in target.binding[it].vars()}
+            used |= carried - bound
+        found: dict[Var, tuple[Var, Poly, IterKind]] = {}
+        for v in (*loops, *target.iters):
+            if v in used:
+                kind = IterKind.REDUCE if adds and v in carried | reduces else IterKind.SPATIAL
+                found[v] = Var(v.name, v.extent), target.binding.get(v, poly(v)), kind
+
+        def depth(v: Var) -> int:
+            return min((loops.index(x) for x in found[v][1].vars()), default=len(loops))
+
+        return {v: found[v] for v in sorted(found, key=depth)}

@@ -304,3 +304,72 @@ def test_a_map_in_a_trace_is_checked(index_map: object, message: str, at: str) -
     with pytest.raises(TraceError) as caught:
         Trace.from_json({"version": 1, "steps": steps})
     assert str(caught.value) == f"{message} (at /steps/1/index_map{at})"
+
+
+def test_alignments_of_two_axes_are_taken_from_the_inside() -> None:
+    a = te.placeholder((2, 3, 5), "float32", name="A")
+    b = te.compute((2, 3, 5), lambda i, j, k: a[i, j, k] * 2, name="B")
+    c = te.compute((2, 3, 5), lambda i, j, k: b[i, j, k] + 1, name="C")
+    sch = Schedule(te.create_prim_func([a, c], name="f"))
+    block = sch.get_block("B")
+    sch.storage_align(block, 0, axis=1, factor=4, offset=3)
+    sch.storage_align(block, 0, axis=0, factor=16, offset=0)
+    lowered = lowering(Target.parse("llvm")).run(sch.func)
+    assert str(lowered) == (
+        "def f(A: float32[2, 3, 5], C: float32[2, 3, 5]):\n"
+        "    B = alloc(float32[2, 32])\n"
+        "    for i in range(2):\n"
+        "        for j in range(3):\n"
+        "            for k in range(5):\n"
+        "                B[i, j * 7 + k] = A[i, j, k] * 2.0\n"
+        "    for i in range(2):\n"
+        "        for j in range(3):\n"
+        "            for k in range(5):\n"
+        "                C[i, j, k] = B[i, j * 7 + k] + 1.0\n"
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 9, 16])
+def test_rows_whose_length_is_known_at_the_call_get_their_pitch_there(n: int) -> None:
+    size = te.var("n")
+    a = te.placeholder((3, size), "int32", name="A")
+    b = te.compute((3, size), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((3, size), lambda i, j: b[i, j] + 1, name="C")
+    sch = Schedule(te.create_prim_func([a, c], name="f"))
+    sch.storage_align(sch.get_block("B"), 0, axis=0, factor=8, offset=3)
+    kernel = tw.build(sch)
+    x = np.arange(3 * n, dtype="int32").reshape(3, n)
+    out = np.empty((3, n), "int32")
+    kernel(x, out)
+    np.testing.assert_array_equal(out, x * 2 + 1)
+    (workspace,) = kernel.workspaces
+    from tilewright.compiler.runtime.dims import evaluate
+
+    pitch = max(3, -(-(n - 3) // 8) * 8 + 3)
+    assert evaluate(workspace.bytes, {"n": n}) == 3 * pitch * 4
+
+
+def test_rfactor_of_a_loop_over_a_size_adds_nothing_to_an_empty_sum() -> None:
+    size = te.var("n")
+    a = te.placeholder((size,), "float32", name="A")
+    k = te.reduce_axis((0, size), name="k")
+    sch = Schedule(te.create_prim_func([a, te.compute((), lambda: te.sum(a[k], axis=k), name="S")], name="f"))
+    (loop,) = sch.get_loops(sch.get_block("S"))
+    _, inner = sch.split(loop, [None, 8])
+    sch.rfactor(inner)
+    sch.vectorize(inner)
+    kernel = tw.build(sch)
+    for n in (0, 1, 7, 8, 21):
+        x, out = np.ones(n, "float32"), np.empty((), "float32")
+        kernel(x, out)
+        assert out == n
+
+
+def test_loose_bounds_do_not_make_an_intermediate_larger(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    b, c = sch.get_block("B"), sch.get_block("C")
+    sch.transform_layout(b, 0, lambda i, j: (i // 4 * 24 + j * 4 + i % 4,))
+    for block in (b, c):
+        sch.transform_block_layout(block, lambda i, j: (j * 10 + i,))
+    lowered = lowering(Target.parse("llvm")).run(sch.func)
+    assert [p.const for p in lowered.allocs[0].shape] == [72]

@@ -82,6 +82,38 @@ def test_each_reducer_in_vector_parts_equals_the_reference(reducer: str, dtype: 
     assert result.ok, result.message
 
 
+@pytest.mark.parametrize(
+    ("reducer", "dtype"),
+    [
+        ("all", "bool"),
+        ("any", "bool"),
+        ("reduce_and", "int32"),
+        ("reduce_or", "uint8"),
+        ("reduce_xor", "int64"),
+        ("argmin", "float32"),
+        ("argmax", "int8"),
+    ],
+)
+def test_reductions_of_bits_and_positions_in_parts_equal_the_reference(reducer: str, dtype: str) -> None:
+    a = te.placeholder((3, 21), dtype, name="A")
+    k = te.reduce_axis((0, 21), name="k")
+    made = te.compute((3,), lambda i: getattr(te, reducer)(a[i, k], axis=k), name="S")
+    func = te.create_prim_func([a, made], name="f")
+    sch = Schedule(func)
+    for block in sch.get_blocks():
+        loops = sch.get_loops(block)
+        if len(loops) == 2:
+            _, inner = sch.split(loops[1], [None, 8])
+            sch.rfactor(inner)
+            sch.vectorize(inner)
+    assert "_rf" in str(sch)
+    expected = interpret.expected(func, interpret.random_inputs(func, 3))
+    arrays = interpret.random_inputs(func, 3)
+    tw.build(sch)(*arrays)
+    result = interpret.check(expected, arrays)
+    assert result.ok, result.message
+
+
 def test_a_sum_of_1000_floats_becomes_one_vector_accumulator() -> None:
     sch = Schedule(total(1000))
     block = sch.get_block("S")

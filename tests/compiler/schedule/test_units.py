@@ -171,13 +171,13 @@ def test_an_intrinsic_with_a_temporary_stands_in_a_strided_place() -> None:
         "            for unit in range(1, intrinsic='double_4x3', unit='B_o'):\n"
         "                for j in range(3):\n"
         "                    for i in range(4):\n"
-        "                        with block("
-        "'B_T', j=spatial(j), i=spatial(i), p=spatial(p), i_0=spatial(i_0)):\n"
+        "                        with block('B_T', p=spatial(p), i_0=spatial(i_0), "
+        "j=spatial(j), i=spatial(i)):\n"
         "                            B_T[j, i] = A[i_0 * 4 + i, p, j]\n"
         "                for i in range(4):\n"
         "                    for j in range(3):\n"
-        "                        with block("
-        "'B', i=spatial(i), j=spatial(j), p=spatial(p), i_0=spatial(i_0)):\n"
+        "                        with block('B', p=spatial(p), i_0=spatial(i_0), "
+        "i=spatial(i), j=spatial(j)):\n"
         "                            B[p, i_0 * 4 + i, j] = B_T[j, i] + B_T[j, i]\n"
     )
     x = np.random.default_rng(0).standard_normal((8, 2, 3)).astype("float32")
