@@ -80,8 +80,8 @@ def ceil_div(a: IntoPoly, b: IntoPoly) -> Poly:
     q, r = _divide_terms(a, b)
     if not r.terms:
         return q
-    if not q.terms and isinstance(inner := r.atom, Fn) and inner.op == "ceildiv":
-        return ceil_div(inner.a, inner.b * b)
+    if isinstance(inner := r.atom, Fn) and inner.op == "ceildiv":
+        return q + ceil_div(inner.a, inner.b * b)
     if any(c < 0 for c in r.terms.values()):
         q, r = poly(0), a
     if r.const is not None and b.const is not None:

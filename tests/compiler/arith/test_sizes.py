@@ -170,3 +170,8 @@ def test_a_size_is_positive_where_a_variable_over_it_has_a_value() -> None:
     assert is_positive(ceil_div(N, 4) * 3, positive_atoms([tiles]))
     assert not is_positive(poly(N), positive_atoms([Var("s", poly(N) + 1)]))
     assert not is_positive(poly(N) - 1, positive_atoms([ROW]))
+
+
+def test_a_ceiling_division_has_one_form_whatever_stands_beside_it() -> None:
+    thirds = ceil_div(N, 3)
+    assert ceil_div(thirds * 3, 2) == thirds + ceil_div(N, 6)

@@ -11,7 +11,7 @@ from tilewright.compiler import interpret, topi
 from tilewright.compiler.build import build
 from tilewright.compiler.codegen.c import generator
 from tilewright.compiler.codegen.c.compile import COMPILERS
-from tilewright.compiler.runtime import Module
+from tilewright.compiler.runtime import Function
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import space_of
 from tilewright.compiler.target import Target
@@ -72,7 +72,7 @@ def kernels():
     funcs = [replace(topi.create(r), name=f"kernel{n}") for n, r in enumerate(IN_C.values())]
     made = [generator.kernel(f, target) for f in funcs]
     code = generator.load_together(made, target)
-    modules = [Module(k.name, k.params, k.workspaces, code, sizes=k.sizes) for k in made]
+    modules = [Function(k.name, k.params, k.workspaces, code, sizes=k.sizes) for k in made]
     return dict(zip(IN_C, modules, strict=True))
 
 
