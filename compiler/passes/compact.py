@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..arith import Poly, Var, lower, maximum, not_negative, poly, region, upper
+from ..arith import (
+    Atom,
+    Fn,
+    Poly,
+    Var,
+    lower,
+    maximum,
+    not_negative,
+    poly,
+    proven_negative,
+    region,
+    substitute,
+    upper,
+)
 from ..arith.region import Range
 from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, guarded_loads, map_loads
 from ..ir.visit import Path
@@ -134,11 +147,23 @@ def _bounds(buffer: Buffer, accesses: list[_Access]) -> list[Range]:
         # Over sizes the ends cannot be compared: from 0, or below, to the highest of all.
         below, top = poly(0), poly(0)
         for p in lows:
-            below = maximum(-p, below, sure=True)
+            below = maximum(-_divisible(p), below, sure=True)
         for p in highs:
-            top = maximum(p, top, sure=True)
+            top = maximum(_divisible(p), top, sure=True)
         out.append((-below, top + below + 1))
     return out
+
+
+def _divisible(bound: Poly) -> Poly:
+    """A bound as code may compute it: where a loop is empty, what its bound divides may be below 0."""
+    values: dict[Atom, Poly] = {}
+    for a in bound.atoms():
+        if type(a) is Fn:
+            x, y = _divisible(a.a), _divisible(a.b)
+            if a.op in ("floordiv", "ceildiv") and not proven_negative(-lower(x) - 1):
+                x = maximum(x, 0)
+            values[a] = poly(Fn(a.op, x, y))
+    return substitute(bound, values) if values else bound
 
 
 def _inside(bound: Poly, extent: Poly, a: _Access) -> Poly:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tilewright import te
-from tilewright.compiler.codegen.llvm.jit import missing_features
 from tilewright.compiler.ir import DType, PrimFunc
 from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.runs import missing_features
 
 Array = np.ndarray[Any, Any]
 Build = Callable[..., Module]

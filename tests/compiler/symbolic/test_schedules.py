@@ -121,6 +121,22 @@ def test_a_fused_square_is_split_by_a_factor_that_does_not_divide_it(symbolic: b
         np.testing.assert_array_equal(out, (x + 1) * 2)
 
 
+def test_a_fused_copy_of_any_size_runs_whole_tiles_first():
+    m, n = te.var("m"), te.var("n")
+    a = te.placeholder((m, n), "int32", "A")
+    b = te.compute((n, m), lambda i, j: a[j, i] + 1, name="B")
+    sch = Schedule(te.create_prim_func([a, b]))
+    sch.cache_read(sch.get_block("B"), 0, "global", order=[1, 0])
+    sch.split(sch.fuse(*loops_of(sch, "A_global")), [None, 16], tail="partition")
+    kernel = tw.build(sch)
+    # Without a whole tile, the last index of the tiles is below 0: no bound may divide it.
+    for rows, columns in ((0, 3), (4, 3), (1, 16), (5, 7), (33, 2)):
+        x = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+        out = np.full((columns, rows), -7, np.int32)
+        kernel(x, out)
+        np.testing.assert_array_equal(out, x.T + 1)
+
+
 def reduction() -> PrimFunc:
     m, n = te.var("m"), te.var("n")
     a = te.placeholder((m, n), "float32", "A")
