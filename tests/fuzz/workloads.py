@@ -347,6 +347,7 @@ _MNK = tuple(
 
 WORKLOADS: Mapping[str, Workload] = {
     "add": Workload(_operator(op="add", shape=[3, 13])),
+    "add of uint64": Workload(_operator(op="add", shape=[5, 7], dtype="uint64")),
     "add of bytes": Workload(_operator(op="add", shape=[4, 33], dtype="uint8")),
     "scale float16": Workload(lambda: _unary(lambda x: x * 2 + 1, "float16")),
     "scale bfloat16": Workload(lambda: _unary(lambda x: x * 2 - 1, "bfloat16")),
@@ -371,6 +372,10 @@ WORKLOADS: Mapping[str, Workload] = {
     "row minima": Workload(lambda: _reduce("min", "float64")),
     "row maxima": Workload(lambda: _reduce("max", "uint32")),
     "argmax": Workload(_argmax),
+    "argmin of floats": Workload(lambda: _reduce("argmin", "float32", (3, 14))),
+    "row ands": Workload(lambda: _reduce("reduce_and", "uint64", (4, 9))),
+    "row ors of booleans": Workload(lambda: _reduce("reduce_or", "bool", (4, 11))),
+    "row xors": Workload(lambda: _reduce("reduce_xor", "int16", (5, 8))),
     "a user's reducer": Workload(_user_reducer),
     "column maxima": Workload(_columns),
     "whole sum": Workload(_whole),
@@ -397,6 +402,9 @@ WORKLOADS: Mapping[str, Workload] = {
     "conv2d in groups": Workload(_grouped_conv2d),
     "conv3d": Workload(_conv3d),
     "depthwise": Workload(_operator(op="depthwise_conv2d", c=5, h=4, w=4, kh=3, kw=3, layout="NHWC")),
+    "transposed conv2d": Workload(
+        _operator(op="conv2d_transpose", ci=2, h=4, w=3, co=3, kh=3, kw=3, stride=2, pad=1)
+    ),
     "max pool": Workload(_max_pool),
     "softmax": Workload(_operator(op="softmax", m=3, n=11), exact=False),
     "layer norm": Workload(_operator(op="layer_norm", m=4, n=12), exact=False),
