@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ir import Block, PrimFunc, workload_key
+from ..ir.func import fresh
 from ..schedule import Schedule
 from ..schedule.choose import Enumeration
 from .population import ColumnRule, Population
@@ -55,7 +56,8 @@ def user_space(
         choices = Enumeration(path)
         sch = Schedule(func, choices)
         space(sch)
-        name = _free(", ".join(choices.labels) or _name_of(space), names)
+        name = fresh(", ".join(choices.labels) or _name_of(space), names)
+        names.add(name)
         sketches.append(_sketch(sch, name, len(sketches), constraints))
         path = choices.next_path
     _all_used(sketches, constraints)
@@ -85,14 +87,6 @@ def _points(b: Block) -> int:
     for it in b.iters:
         total *= it.extent.const or 1
     return total
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    name, n = wanted, 1
-    while name in taken:
-        name, n = f"{wanted} {n}", n + 1
-    taken.add(name)
-    return name
 
 
 def _name_of(f: Callable[..., object]) -> str:
