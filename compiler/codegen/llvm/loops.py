@@ -219,13 +219,16 @@ class Loops:
             if terms is None:
                 continue
             index = self._indices.at(Poly(terms))
+            if not index.terms:
+                # Of unrolled loops alone: decided for each of their instances, in every tile alike.
+                continue
             key = frozenset(index.terms.items())
             known = largest.get(key)
             if known is None or known[1] < index.constant:
                 largest[key] = index.terms, index.constant
         needed = []
         for terms, constant in largest.values():
-            unit = gcd(*terms.values()) if terms else 1
+            unit = gcd(*terms.values())
             if not self._conditions.implied(terms, constant):
                 needed.append((terms, constant // unit * unit))
         return needed

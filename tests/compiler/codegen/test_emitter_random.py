@@ -146,3 +146,26 @@ def reference(a: Array, w: Array, bias: Array | None = None) -> Array:
     return 2 * sum(
         w[y, z] * padded[y : y + a.shape[0], z : z + a.shape[1]] for y in range(k) for z in range(k)
     )  # type: ignore[return-value]
+
+
+def test_a_tile_whose_epilogue_is_cut_by_unrolled_loops_alone(
+    built: Callable[..., Function], guarded: Guarded
+) -> None:
+    """The epilogue takes pieces of four from a tile of six: two of their elements exist in no tile."""
+    sch = Schedule(product(13, 32, 5))
+    c = sch.get_block("C")
+    sch.set_scope(c, 0, "register")
+    i, j, k = sch.get_loops(c)
+    i0, i1 = sch.split(i, [None, 2], overlap=1)
+    j0, j1, j2 = sch.split(j, [None, 3, 2])
+    sch.reorder(i0, j0, k, i1, j1, j2)
+    for loop in (i1, j1):
+        sch.unroll(loop)
+    sch.vectorize(j2)
+    rows, columns = sch.reverse_compute_at(sch.get_block("D"), j0)
+    for loop in (rows, *sch.split(columns, [None, 4])):
+        sch.unroll(loop)
+    r, rng = random.Random(0), np.random.default_rng(0)
+    for versioned in (True, False):
+        module = built(sch.func, Target.parse("llvm"), versioned=versioned)
+        computes_what_numpy_does(module, r, rng, guarded)
