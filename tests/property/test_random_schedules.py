@@ -285,7 +285,7 @@ def test_a_random_schedule_keeps_the_meaning(program: PrimFunc, data: st.DataObj
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=400, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=120, deadline=None, suppress_health_check=CALM)
 @given(data=st.data())
 def test_many_random_schedules_keep_the_meaning(program: PrimFunc, data: st.DataObject) -> None:
     keeps_the_meaning(program, data)
@@ -304,7 +304,7 @@ def test_random_schedules_keep_the_meaning_in_c(program: PrimFunc, data: st.Data
 @needs_a_c_compiler
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=20, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=5, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_many_random_schedules_keep_the_meaning_in_c(program: PrimFunc, data: st.DataObject) -> None:
     keep_the_meaning_in_c(program, data, 20)

@@ -207,7 +207,7 @@ def test_a_random_schedule_means_the_same_for_every_size(program: PrimFunc, data
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=300, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=100, deadline=None, suppress_health_check=CALM)
 @given(data=st.data())
 def test_many_random_schedules_mean_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
     keeps_the_meaning(program, lambda low, high: data.draw(st.integers(low, high)))
@@ -226,7 +226,7 @@ def test_random_schedules_in_c_mean_the_same_for_every_size(program: PrimFunc, d
 @needs_a_c_compiler
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=20, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=6, deadline=None, suppress_health_check=CALM, phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_many_in_c_mean_the_same_for_every_size(program: PrimFunc, data: st.DataObject) -> None:
     keep_the_meaning_in_c(program, lambda low, high: data.draw(st.integers(low, high)), 15)
