@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from saved_kernels import DTYPES, SUFFIXES, any_length, check_product, copied, pair, product
+from saved_kernels import DTYPES, SUFFIXES, any_length, check_product, copied, pair, product, scaled
 
 import tilewright
 from tilewright import te
@@ -116,6 +116,20 @@ def test_modules_of_the_kind_c_are_saved_with_what_they_call(tmp_path: Path, suf
     loaded["waves"](x, y)
     np.testing.assert_allclose(y, np.sin(np.exp(x)), rtol=1e-5)
     assert (loaded.source(), loaded.target) == (saved.source(), saved.target)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_each_function_of_the_kind_c_keeps_its_own_constants(tmp_path: Path, suffix: str) -> None:
+    factors = {"thrice": 3.0, "fivefold": 5.0, "sevenfold": 7.0}
+    saved = tilewright.build({name: scaled(factor) for name, factor in factors.items()}, "c")
+    loaded = tilewright.load_module(saved.export(tmp_path / f"k{suffix}"))
+    x, found = np.arange(40, dtype="f4"), []
+    for name in factors:
+        y = np.empty(40, "f4")
+        loaded[name](x, y)
+        found.append(y)
+    np.testing.assert_array_equal(found, [factor * x for factor in factors.values()])
 
 
 def test_c_for_another_machine_needs_its_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
