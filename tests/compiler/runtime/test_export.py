@@ -5,6 +5,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ import tilewright
 from tilewright import te
 from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.runtime.arrays import numpy_dtype
+
+NEEDS_CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
 # ---- saved and loaded ----
@@ -72,6 +75,37 @@ def test_a_file_is_loaded_twice_and_moved_meanwhile(exported: Path, tmp_path: Pa
     copy.unlink()
     check_product(first["small"])
     check_product(tilewright.load_module(exported)["small"])
+
+
+@pytest.mark.parametrize("kind", ["llvm", pytest.param("c", marks=NEEDS_CC)])
+@pytest.mark.parametrize("name", ["tilewright_metadata", "tw_metadata", "metadata", "memset", "main"])
+def test_a_function_may_have_any_name(tmp_path: Path, kind: str, name: str) -> None:
+    module = tilewright.load_module(tilewright.build({name: scaled(3.0)}, kind).export(tmp_path / "k.o"))
+    x, y = np.arange(40, dtype="f4"), np.empty(40, "f4")
+    module[name](x, y)
+    np.testing.assert_array_equal(y, 3 * x)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_was_written_anew_is_loaded_anew(tmp_path: Path, suffix: str) -> None:
+    x, loaded, found = np.arange(40, dtype="f4"), [], []
+    for factor in (3.0, 5.0):
+        path = tilewright.build(scaled(factor)).export(tmp_path / f"k{suffix}")
+        loaded.append(tilewright.load_module(path))
+    for module in loaded:
+        y = np.empty(40, "f4")
+        module(x, y)
+        found.append(y)
+    np.testing.assert_array_equal(found, [3 * x, 5 * x])
+
+
+@pytest.mark.skipif(".so" not in SUFFIXES, reason="no linker")
+def test_a_shared_object_needs_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tilewright.build(scaled(3.0)).export(tmp_path / "k.so")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    x, y = np.arange(40, dtype="f4"), np.empty(40, "f4")
+    tilewright.load_module(path)(x, y)
+    np.testing.assert_array_equal(y, 3 * x)
 
 
 def test_the_same_module_gives_the_same_file(tmp_path: Path) -> None:
