@@ -109,7 +109,8 @@ def temporary_folder() -> Iterator[str]:
 
 def _run(command: list[str], folder: str, text: str) -> None:
     """Runs the compiler, which leaves its own temporary files in the folder too."""
-    environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
+    # A compiler that was found without a PATH needs one to find its assembler and linker.
+    environment = {"PATH": os.defpath, **os.environ, "TMPDIR": folder, "LC_ALL": "C"}
     with subprocess.Popen(
         command,
         cwd=folder,

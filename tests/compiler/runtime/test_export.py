@@ -100,6 +100,13 @@ def test_a_file_that_was_written_anew_is_loaded_anew(tmp_path: Path, suffix: str
 
 
 @pytest.mark.skipif(".so" not in SUFFIXES, reason="no linker")
+def test_linking_without_a_temporary_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(BuildError, match=r"^export: the linker failed: .*No such file or directory"):
+        tilewright.build(scaled(3.0)).export(tmp_path / "k.so")
+
+
+@pytest.mark.skipif(".so" not in SUFFIXES, reason="no linker")
 def test_a_shared_object_needs_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tilewright.build(scaled(3.0)).export(tmp_path / "k.so")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
@@ -178,6 +185,16 @@ def test_c_for_another_machine_needs_its_compiler(tmp_path: Path, monkeypatch: p
         "The C text itself needs none",
         True,
     )
+
+
+@NEEDS_CC
+def test_a_compiler_is_found_and_works_without_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATH")
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler where the system looks without a PATH")
+    x, y = np.arange(40, dtype="f4"), np.empty(40, "f4")
+    tilewright.build(scaled(3.0), "c")(x, y)
+    np.testing.assert_array_equal(y, 3 * x)
 
 
 # ---- writing ----
