@@ -83,17 +83,17 @@ def _candidates(target: Target) -> list[tuple[str, list[str]]]:
 
 
 def _linked(code: bytes, linker: Sequence[str], libraries: Sequence[str]) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        source, result = Path(folder, "kernels.o"), Path(folder, "kernels.so")
-        source.write_bytes(code)
-        command = [*linker, "-o", str(result), str(source), *libraries]
-        try:
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            source, result = Path(folder, "kernels.o"), Path(folder, "kernels.so")
+            source.write_bytes(code)
+            command = [*linker, "-o", str(result), str(source), *libraries]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LINK_SECONDS)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise BuildError(f"export: the linker failed: {error}") from error
-        if done.returncode:
-            raise BuildError(f"export: the linker failed: {done.stderr.strip()}", " ".join(command))
-        return result.read_bytes()
+            if done.returncode:
+                raise BuildError(f"export: the linker failed: {done.stderr.strip()}", " ".join(command))
+            return result.read_bytes()
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"export: the linker failed: {error}") from error
 
 
 def _write(path: Path, code: bytes) -> None:

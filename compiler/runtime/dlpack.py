@@ -64,7 +64,8 @@ _pointer.restype = ctypes.c_void_p
 
 def is_exporter(value: object) -> bool:
     """Whether a value speaks the protocol."""
-    return hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+    kind = type(value)  # of a class it is its objects that do
+    return hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__")
 
 
 def from_dlpack(exporter: Exporter) -> Array:

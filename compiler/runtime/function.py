@@ -121,6 +121,8 @@ class Function:
         try:
             addresses = self._check(arrays)
         except ArgumentTypeError:
+            if self.device != CPU:  # adopted already
+                raise
             arrays = self._adopt(arrays)
             addresses = self._check(arrays)
         if self.workspaces:
@@ -139,6 +141,8 @@ class Function:
         try:
             addresses = self._check(arrays)
         except ArgumentTypeError:
+            if self.device != CPU:  # adopted already
+                raise
             arrays = self._adopt(arrays)
             addresses = self._check(arrays)
         count, sizes = len(self.params), addresses[len(self.params) :]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..target import Target, TargetError
 from ..target.runs import refusal
@@ -59,7 +61,7 @@ class SavedCode:
 
 def _load(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, int], object]:
     if _is_shared(file):
-        return _load_shared(path, names)
+        return _load_shared(path, file, names)
     objects = archive.unpack(file) if file.startswith(archive.MAGIC) else [file]
     return load_objects(objects, names, libraries=True)
 
@@ -72,11 +74,37 @@ def _is_shared(file: bytes) -> bool:
     return False
 
 
-def _load_shared(path: Path, names: list[str]) -> tuple[dict[str, int], object]:
+def _load_shared(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, int], object]:
+    """The functions' addresses, and what keeps them loaded.
+
+    A copy is loaded that has no name any more: of a path that was loaded before, the system gives what was
+    there then. Where no copy can be made or run (no temporary folder, or one without programs), the file.
+    """
     try:
-        library = ctypes.CDLL(str(path.resolve()))
-        functions = [getattr(library, name) for name in names]
-    except (OSError, AttributeError) as error:
-        raise ObjectError(str(error)) from error
-    addresses = [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
-    return dict(zip(names, addresses, strict=True)), library
+        with TemporaryDirectory(prefix="tilewright-") as folder:
+            copy = Path(folder, "kernels.so")
+            copy.write_bytes(file)
+            library = _Library(copy)
+    except OSError:
+        try:
+            library = _Library(path.resolve())
+        except OSError as error:
+            raise ObjectError(str(error)) from error
+    return {name: library.address(name) for name in names}, library
+
+
+class _Library:
+    """A shared object that is loaded while this lives."""
+
+    def __init__(self, path: Path) -> None:
+        from _ctypes import dlclose
+
+        self._library = ctypes.CDLL(str(path))
+        weakref.finalize(self, dlclose, self._library._handle).atexit = False
+
+    def address(self, name: str) -> int:
+        try:
+            function = getattr(self._library, name)
+        except AttributeError as error:
+            raise ObjectError(f"defines no function {name!r}") from error
+        return ctypes.cast(function, ctypes.c_void_p).value or 0

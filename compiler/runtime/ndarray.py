@@ -108,7 +108,8 @@ class NDArray:
         if isinstance(array, NDArray):
             source = array.memory
         else:
-            plain = np.ascontiguousarray(array)
+            # In this machine's byte order, of which no name of a dtype says anything.
+            plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
             source = Memory(CPU, plain.ctypes.data, plain.nbytes, plain)
         copy(source, self.memory, self.nbytes)
         for side in (source.device, self.device):
@@ -148,6 +149,10 @@ class _Owned:
 
 def _numpy(dtype: str) -> np.dtype[Any]:
     try:
-        return numpy_dtype(dtype)
-    except AttributeError as error:
-        raise TypeError(f"unknown dtype {dtype!r}") from error
+        found = numpy_dtype(dtype) if isinstance(dtype, str) else None
+    except (AttributeError, TypeError):
+        found = None
+    # Numbers alone: an object's bytes on a device are no object.
+    if found is None or found.name != dtype or (found.isbuiltin != 2 and found.kind not in "biufc"):
+        raise TypeError(f"unknown dtype {dtype!r}")
+    return found

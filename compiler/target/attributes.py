@@ -1,5 +1,6 @@
 """The attributes of a target: their types and defaults, and the notation in words."""
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,6 +8,9 @@ from typing import Any, Literal
 from .errors import TargetError
 
 Type = Literal["int", "str", "words", "bool"]
+
+_LARGEST = (1 << 53) - 1
+"""RFC 8785, by which targets are keyed, has no larger integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,12 @@ class Attribute:
                 return self._str(value)
 
     def _int(self, value: Any) -> int:
-        if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit():
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,99}", value):
             value = int(value)
         if type(value) is not int or value < self.minimum:
             raise self._wrong(value, f"an integer of at least {self.minimum}")
+        if value > _LARGEST:
+            raise self._wrong(value, f"at most {_LARGEST}, which is all that a key can hold")
         return value
 
     def _str(self, value: Any) -> str:

@@ -131,6 +131,13 @@ def apply_mattr(architecture: str, base: Iterable[str], mattr: str) -> frozenset
     return features
 
 
+def check_base(architecture: str, features: Iterable[str]) -> None:
+    """Raises TargetError for features without which there is no code that computes as it should."""
+    if architecture == "x86_64" and "sse2" not in features:
+        # The x87 registers that are left hold more digits, and what rounds by adding a large number does not.
+        raise TargetError("the feature 'sse2' must be on: floats of x86_64 are computed with it")
+
+
 def mattr_between(base: frozenset[str], features: frozenset[str]) -> str:
     """The shortest list of changes, in LLVM's notation, from the base to the features ("" when none)."""
     changes = [f"-{f}" for f in sorted(base - features)] + [f"+{f}" for f in sorted(features - base)]

@@ -130,7 +130,7 @@ def _loaded(point: metadata.EntryPoint) -> Backend:
     source = f"the back end {point.name!r} of {_distribution(point)} ({point.value})"
     try:
         loaded = point.load()
-    except Exception as error:  # foreign code may fail in any way, and must not take the other kinds along
+    except (Exception, SystemExit) as error:  # foreign code: it must not take the other kinds along
         raise TargetError(f"{source} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(loaded, Backend):
         raise TargetError(f"{source} is a {type(loaded).__name__}, not a Backend")

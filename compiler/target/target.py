@@ -13,7 +13,15 @@ import rfc8785
 from .attributes import PROCESSOR, parse_words
 from .cpus import ALIASES, CPUS, Cpu
 from .errors import TargetError
-from .features import apply_mattr, has_fma, mattr_between, vector_bytes, vector_registers, with_needs
+from .features import (
+    apply_mattr,
+    check_base,
+    has_fma,
+    mattr_between,
+    vector_bytes,
+    vector_registers,
+    with_needs,
+)
 from .hardware import Hardware
 from .host import host_cpu
 from .kind import TargetKind
@@ -184,10 +192,21 @@ class Target:
 
 def _parse_json(text: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value: dict[str, Any] = json.loads(text, object_pairs_hook=_once_each)
     except json.JSONDecodeError as error:
         raise TargetError(f"target: not JSON: {error}") from error
-    return dict(value)
+    except RecursionError as error:
+        raise TargetError("target: JSON nested too deeply") from error
+    return value
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in given:
+            raise TargetError(f"target: {name!r} is given twice")
+        given[name] = value
+    return given
 
 
 def _cpu(given: str | None, triple: str, name: str, host: Hardware | None) -> Cpu:
@@ -207,11 +226,14 @@ def _cpu(given: str | None, triple: str, name: str, host: Hardware | None) -> Cp
 
 
 def _features(cpu: Cpu, listed: list[str] | None, mattr: str) -> frozenset[str]:
-    if listed is None:
-        return apply_mattr(cpu.architecture, cpu.features, mattr)
-    if mattr:
+    if listed is not None and mattr:
         raise TargetError("give 'features', the whole list, or 'mattr', the changes, not both")
-    return with_needs(cpu.architecture, listed)
+    if listed is None:
+        features = apply_mattr(cpu.architecture, cpu.features, mattr)
+    else:
+        features = with_needs(cpu.architecture, listed)
+    check_base(cpu.architecture, features)
+    return features
 
 
 def _frozen(value: Any) -> Any:

@@ -34,7 +34,7 @@ def architecture_of(triple: str) -> str:
     >>> architecture_of("arm64-apple-macosx")
     'aarch64'
     """
-    if not re.fullmatch(r"\w+(-[\w.]+){1,3}", triple):
+    if not re.fullmatch(r"\w+(-[\w.]+){1,3}", triple, re.ASCII):
         raise TargetError(
             f"mtriple={triple!r}: must be of the form architecture-system, as in aarch64-linux-gnu"
         )

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,15 +63,9 @@ def compile_shared(text: str, target: Target) -> bytes:
     return _compile(text, target, "kernel.so", ["-shared", "-fPIC"], ["-lm"])
 
 
-def compile_object(texts: Sequence[str], target: Target) -> bytes:
-    """The relocatable object of C texts that define different functions. Raises BuildError."""
-    objects = [_compile(text, target, "kernel.o", ["-c", "-fPIC"], []) for text in texts]
-    with temporary_folder() as folder:
-        names = [f"{n}.o" for n in range(len(objects))]
-        for name, code in zip(names, objects, strict=True):
-            Path(folder, name).write_bytes(code)
-        _run([find_compiler(target), "-r", "-nostdlib", "-o", "all.o", *names], folder, "")
-        return Path(folder, "all.o").read_bytes()
+def compile_object(text: str, target: Target) -> bytes:
+    """The relocatable object of C text. Raises BuildError."""
+    return _compile(text, target, "kernel.o", ["-c", "-fPIC"], [])
 
 
 def compile_assembly(text: str, target: Target) -> str:
@@ -115,7 +109,8 @@ def temporary_folder() -> Iterator[str]:
 
 def _run(command: list[str], folder: str, text: str) -> None:
     """Runs the compiler, which leaves its own temporary files in the folder too."""
-    environment = {**os.environ, "TMPDIR": folder, "LC_ALL": "C"}
+    # A compiler that was found without a PATH needs one to find its assembler and linker.
+    environment = {"PATH": os.defpath, **os.environ, "TMPDIR": folder, "LC_ALL": "C"}
     with subprocess.Popen(
         command,
         cwd=folder,

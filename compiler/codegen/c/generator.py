@@ -15,27 +15,42 @@ from ..lowered import Lowered
 from .compile import compile_assembly, compile_object
 from .emitter import Kernel, emit
 from .library import LoadedLibrary, compile_c
+from .names import PREFIX
 from .unit import translation_unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredC(Lowered):
+    """A C file of one kernel, and the kernel without the file around it."""
+
+    kernel: Kernel
 
 
 @dataclass(frozen=True, slots=True)
 class CGenerator:
     """C11 that people can read, compiled by the machine's C compiler where there is one."""
 
-    def lower(self, func: PrimFunc, target: Target) -> Lowered:
+    def lower(self, func: PrimFunc, target: Target) -> LoweredC:
         """The scheduled program as one C file, which needs no compiler. Raises BuildError, with the step's
         name and the loop or block, for what cannot be lowered.
         """
         k = self.kernel(func, target)
-        return Lowered(k.name, translation_unit([k], target), k.params, k.workspaces, k.sizes)
+        text = translation_unit([k], target)
+        return LoweredC(k.name, text, k.params, k.workspaces, k.sizes, kernel=k)
 
     def load(self, lowered: Lowered, target: Target) -> LoadedLibrary:
         """Compiles and loads it. Raises BuildError: no compiler, or one that refuses, or another machine."""
         return compile_c(lowered.text, target, [lowered.name])
 
     def emit_object(self, lowered: Sequence[Lowered], target: Target, metadata: bytes) -> bytes:
-        """The functions as the C compiler makes them. Raises BuildError, also where there is no compiler."""
-        return compile_object([*(one.text for one in lowered), _constant(metadata)], target)
+        """The functions as the C compiler makes them of one file. Raises BuildError, also where there is no
+        compiler.
+
+        Objects joined by a linker will not do: each brings constants of its own by the same local names, and
+        LLVM's loader takes one for the other.
+        """
+        kernels = [one.kernel for one in lowered if isinstance(one, LoweredC)]
+        return compile_object("\n".join([translation_unit(kernels, target), _constant(metadata)]), target)
 
     def emit_assembly(self, text: str, target: Target) -> str:
         """As the C compiler makes it. Raises BuildError."""
@@ -65,4 +80,4 @@ def _constant(data: bytes) -> str:
     """The bytes in a section of their own, which no compiler drops and no other object's clash with."""
     place = 'section("__TEXT,__tilewright")' if sys.platform == "darwin" else 'section(".tilewright")'
     numbers = ",".join(map(str, data))
-    return f"__attribute__(({place}, used)) static const unsigned char metadata[] = {{{numbers}}};\n"
+    return f"__attribute__(({place}, used)) static const unsigned char {PREFIX}metadata[] = {{{numbers}}};\n"

@@ -38,6 +38,6 @@ def _constant(data: bytes, triple: str) -> str:
     kind = f"[{len(data)} x i8]"
     text = "".join(f"\\{byte:02x}" for byte in data)
     return (
-        f'@tilewright_metadata = internal constant {kind} c"{text}", section "{section}", align 8\n'
-        '@llvm.used = appending global [1 x ptr] [ptr @tilewright_metadata], section "llvm.metadata"\n'
+        f'@tilewright.metadata = internal constant {kind} c"{text}", section "{section}", align 8\n'
+        '@llvm.used = appending global [1 x ptr] [ptr @tilewright.metadata], section "llvm.metadata"\n'
     )

@@ -138,7 +138,9 @@ def check_copy(source: Memory, target: Memory, nbytes: int, source_offset: int, 
         if memory.freed:
             raise DeviceError(f"copy: the memory copied {word} was freed: {memory}")
         if offset < 0 or offset + nbytes > memory.nbytes:
-            raise DeviceError(f"copy: bytes {offset} to {offset + nbytes} {word} lie outside of {memory}")
+            raise DeviceError(
+                f"copy: bytes {offset} to {offset + nbytes}, copied {word}, lie outside of {memory}"
+            )
 
 
 def check_request(nbytes: int, alignment: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 import threading
 from collections.abc import Callable
 from functools import lru_cache
@@ -49,6 +50,8 @@ class CpuAPI:
     def allocate(self, index: int, nbytes: int, alignment: int = ALIGNMENT) -> Memory:
         _check_index(index)
         check_request(nbytes, alignment)
+        if nbytes + alignment > sys.maxsize:
+            raise MemoryError(f"cpu({index}) cannot have {nbytes} bytes")
         block = np.empty(nbytes + alignment, np.uint8)
         start = block.ctypes.data
         return Memory(Device("cpu", index), start + -start % alignment, nbytes, block, owned=True)
@@ -113,8 +116,15 @@ class CpuAPI:
 
     def synchronize(self, index: int, stream: Stream | None = None) -> None:
         _check_index(index)
-        for one in list(self._streams) if stream is None else [_own(stream)]:
-            one.synchronize()
+        if stream is not None:
+            _own(stream).synchronize()
+            return
+        for one in list(self._streams):
+            try:
+                one.synchronize()
+            except DeviceError:
+                if one.is_usable:  # and not freed meanwhile, or of the process before a fork
+                    raise
 
     def synchronize_streams(self, before: Stream, after: Stream) -> None:
         first, second = _own(before), _own(after)

@@ -22,6 +22,7 @@ class WorkspacePool:
         if nbytes < 0:
             raise DeviceError(f"allocate_workspace: {nbytes} bytes cannot be allocated")
         unused = self._unused
+        unused[:] = [m for m in unused if not m.freed]  # by `free`, which is for data space
         fitting = [m for m in unused if m.device.index == index and m.nbytes >= nbytes]
         if fitting:
             memory = min(fitting, key=lambda m: m.nbytes)
@@ -37,13 +38,16 @@ class WorkspacePool:
             check_free(memory)
             raise DeviceError(f"free_workspace: {memory} is no workspace in use by this thread")
         self._used.remove(id(memory))
+        check_free(memory)
         self._unused.append(memory)
 
     def release(self) -> None:
         """Free the unused workspaces of the calling thread."""
         unused = self._unused
         while unused:
-            self._free(unused.pop())
+            memory = unused.pop()
+            if not memory.freed:
+                self._free(memory)
 
     @property
     def _unused(self) -> list[Memory]:

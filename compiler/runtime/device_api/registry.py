@@ -11,6 +11,8 @@ from .cpu import API as CPU
 def device(kind: str = "cpu", index: int = 0) -> Device:
     """A device that exists. Raises DeviceError for one that does not."""
     api = device_api(kind)
+    if type(index) is not int:
+        raise DeviceError(f"device: the index is an integer, not {index!r}")
     if not api.attribute(index, "exist"):
         raise DeviceError(f"there is no {Device(kind, index)} on this machine")
     return Device(kind, index)

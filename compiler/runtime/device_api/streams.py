@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -63,10 +64,19 @@ class CpuStream:
             self._lane.thread.join()
             self._lane.raise_error()
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether it was not freed, and this process is the one that has its thread."""
+        return not self._freed and (self._lane is None or self._lane.process == os.getpid())
+
     def check(self) -> None:
-        """Raises DeviceError where it was freed."""
+        """Raises DeviceError where it was freed, and in a fork of the process that has its thread."""
         if self._freed:
             raise DeviceError(f"{self!r} was freed")
+        if not self.is_usable:
+            raise DeviceError(
+                f"{self!r} belongs to the process that this one was forked from; create another"
+            )
 
     def _check_thread(self, what: str) -> None:
         if self._lane is not None and threading.current_thread() is self._lane.thread:
@@ -78,7 +88,8 @@ class _Lane:
 
     def __init__(self, name: str) -> None:
         self.queue: SimpleQueue[tuple[Work, bool] | None] = SimpleQueue()
-        self._error: Exception | None = None
+        self.process = os.getpid()
+        self._error: BaseException | None = None
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
 
@@ -94,6 +105,6 @@ class _Lane:
                 continue
             try:
                 work()
-            except Exception as error:  # the thread's edge: raised where somebody waits for the work
+            except BaseException as error:  # the thread's edge: raised where somebody waits for the work
                 self._error = error
             del item, work  # or the last piece of work would keep its arrays until the next one comes

@@ -51,6 +51,11 @@ def copied(dtype: str) -> PrimFunc:
     return te.create_prim_func([a, te.compute((3, 5), lambda i, j: a[i, j], name="B")], name="copied")
 
 
+def scaled(factor: float) -> PrimFunc:
+    a = te.placeholder((40,), "float32", name="A")
+    return te.create_prim_func([a, te.compute((40,), lambda i: a[i] * factor, name="B")], name="scaled")
+
+
 def builds(dtype: str) -> bool:
     try:
         tilewright.build(copied(dtype))

@@ -158,6 +158,32 @@ def test_a_workspace_is_given_back_once(api: DeviceAPI) -> None:
     api.release_workspaces()
 
 
+def test_a_workspace_that_was_freed_as_data_space_is_not_used_again(api: DeviceAPI) -> None:
+    unused = api.allocate_workspace(0, 100)
+    api.free_workspace(unused)
+    api.free(unused)
+    assert not api.allocate_workspace(0, 100).freed
+
+
+def test_a_workspace_that_was_freed_as_data_space_is_not_given_back(api: DeviceAPI) -> None:
+    workspace = api.allocate_workspace(0, 100)
+    api.free(workspace)
+    with pytest.raises(DeviceError, match=r"was freed already$"):
+        api.free_workspace(workspace)
+    assert api.allocate_workspace(0, 100) is not workspace
+
+
+def test_more_than_any_memory_is_refused(api: DeviceAPI) -> None:
+    with pytest.raises(MemoryError):
+        api.allocate(0, 1 << 70)
+
+
+@pytest.mark.parametrize("index", ["0", True, 0.0])
+def test_an_index_that_is_no_integer_is_refused(index: object) -> None:
+    with pytest.raises(DeviceError, match=f"^device: the index is an integer, not {index!r}$"):
+        tilewright.device("cpu", index)  # type: ignore[arg-type]
+
+
 def test_threads_have_workspaces_of_their_own(api: DeviceAPI) -> None:
     mine = api.allocate_workspace(0, 100)
     api.free_workspace(mine)
@@ -193,10 +219,10 @@ def test_a_part_is_copied_between_offsets(api: DeviceAPI) -> None:
     ("nbytes", "source_offset", "target_offset", "message"),
     [
         (-1, 0, 0, "copy: -1 bytes cannot be copied"),
-        (5, 0, 0, "copy: bytes 0 to 5 from lie outside of 4 bytes"),
-        (2, 3, 0, "copy: bytes 3 to 5 from lie outside of 4 bytes"),
-        (2, -1, 0, "copy: bytes -1 to 1 from lie outside of 4 bytes"),
-        (4, 0, 1, "copy: bytes 1 to 5 to lie outside of 4 bytes"),
+        (5, 0, 0, "copy: bytes 0 to 5, copied from, lie outside of 4 bytes"),
+        (2, 3, 0, "copy: bytes 3 to 5, copied from, lie outside of 4 bytes"),
+        (2, -1, 0, "copy: bytes -1 to 1, copied from, lie outside of 4 bytes"),
+        (4, 0, 1, "copy: bytes 1 to 5, copied to, lie outside of 4 bytes"),
     ],
 )
 def test_a_copy_out_of_bounds_is_refused(

@@ -1,6 +1,8 @@
 """Streams of every device: one suite over the CPU and a plug-in's."""
 
 import gc
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -17,6 +19,30 @@ from tilewright.compiler.runtime.device_api import (
     Stream,
     device_api,
 )
+
+FORKING = """
+import os, signal
+import numpy
+import tilewright
+from tilewright.compiler.runtime.device_api import DeviceError, device_api
+api, done = device_api("cpu"), []
+stream = api.create_stream(0)
+api.submit(stream, lambda: done.append("parent"))
+api.synchronize(0, stream)
+if (child := os.fork()) == 0:
+    signal.alarm(20)
+    try:
+        api.synchronize(0, stream)
+    except DeviceError as error:
+        print(error)
+    other = api.create_stream(0)
+    api.submit(other, lambda: done.append("child"))
+    api.synchronize(0)
+    print(done, tilewright.NDArray.from_numpy(numpy.arange(2.0)).numpy().tolist(), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
 
 # ---- streams ----
 MakeStream = Callable[[], Stream]
@@ -201,3 +227,21 @@ def test_work_of_a_stream_can_neither_wait_for_it_nor_free_it() -> None:
         problems.append(str(caught.value))
     api.free_stream(stream)
     assert problems == [f"work of {stream!r} cannot {what}" for what in ("wait for itself", "free it")]
+
+
+def test_work_that_ends_the_program_is_an_error_of_the_work() -> None:
+    api = device_api("cpu")
+    stream = api.create_stream(0)
+    api.submit(stream, lambda: sys.exit(3))
+    with pytest.raises(SystemExit):
+        api.synchronize(0, stream)
+    api.free_stream(stream)
+
+
+def test_a_fork_has_no_streams_of_the_process_before_it() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == (
+        "stream 1 of cpu(0) belongs to the process that this one was forked from; create another\n"
+        "['parent', 'child'] [0.0, 1.0]\n",
+        "",
+    )

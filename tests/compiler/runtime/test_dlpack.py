@@ -1,6 +1,7 @@
 """Arrays of other libraries, and our own, as arguments and as views of each other."""
 
 import gc
+import re
 import weakref
 from typing import Any
 
@@ -271,9 +272,30 @@ def test_an_array_with_gaps_is_not_wrapped() -> None:
         NDArray.from_dlpack(counted(2, 3).T)
 
 
-def test_an_unknown_dtype_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"^unknown dtype 'float33'$"):
-        NDArray.empty((2,), "float33")
+def test_elements_in_foreign_byte_order_are_turned_around() -> None:
+    foreign = counted(2, 3).astype(np.dtype("f4").newbyteorder("S"))
+    ours = NDArray.empty((2, 3), "float32")
+    ours.copy_from(foreign)
+    np.testing.assert_array_equal([NDArray.from_numpy(foreign).numpy(), ours.numpy()], [foreign, foreign])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float33", "object", "S5", "f4", "datetime64[D]", "finfo", "__name__", None]
+)
+def test_an_unknown_dtype_is_refused(dtype: Any) -> None:
+    with pytest.raises(TypeError, match=f"^unknown dtype {re.escape(repr(dtype))}$"):
+        NDArray.empty((2,), dtype)
+
+
+def test_an_array_of_objects_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"^unknown dtype 'object'$"):
+        NDArray.from_numpy(np.array([object()]))
+
+
+def test_a_class_of_arrays_is_no_array() -> None:
+    a = counted(2, 3)
+    with pytest.raises(TypeError, match=r"argument 1, '\w+': expected a numpy\.ndarray, got builtins\.type$"):
+        added()(np.ndarray, a, a.copy())
 
 
 def test_a_negative_size_is_refused() -> None:

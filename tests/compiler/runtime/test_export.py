@@ -5,16 +5,19 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from saved_kernels import DTYPES, SUFFIXES, any_length, check_product, copied, pair, product
+from saved_kernels import DTYPES, SUFFIXES, any_length, check_product, copied, pair, product, scaled
 
 import tilewright
 from tilewright import te
 from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.runtime.arrays import numpy_dtype
+
+NEEDS_CC = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 
 
 # ---- saved and loaded ----
@@ -74,6 +77,44 @@ def test_a_file_is_loaded_twice_and_moved_meanwhile(exported: Path, tmp_path: Pa
     check_product(tilewright.load_module(exported)["small"])
 
 
+@pytest.mark.parametrize("kind", ["llvm", pytest.param("c", marks=NEEDS_CC)])
+@pytest.mark.parametrize("name", ["tilewright_metadata", "tw_metadata", "metadata", "memset", "main"])
+def test_a_function_may_have_any_name(tmp_path: Path, kind: str, name: str) -> None:
+    module = tilewright.load_module(tilewright.build({name: scaled(3.0)}, kind).export(tmp_path / "k.o"))
+    x, y = np.arange(40, dtype="f4"), np.empty(40, "f4")
+    module[name](x, y)
+    np.testing.assert_array_equal(y, 3 * x)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_was_written_anew_is_loaded_anew(tmp_path: Path, suffix: str) -> None:
+    x, loaded, found = np.arange(40, dtype="f4"), [], []
+    for factor in (3.0, 5.0):
+        path = tilewright.build(scaled(factor)).export(tmp_path / f"k{suffix}")
+        loaded.append(tilewright.load_module(path))
+    for module in loaded:
+        y = np.empty(40, "f4")
+        module(x, y)
+        found.append(y)
+    np.testing.assert_array_equal(found, [3 * x, 5 * x])
+
+
+@pytest.mark.skipif(".so" not in SUFFIXES, reason="no linker")
+def test_linking_without_a_temporary_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(BuildError, match=r"^export: the linker failed: .*No such file or directory"):
+        tilewright.build(scaled(3.0)).export(tmp_path / "k.so")
+
+
+@pytest.mark.skipif(".so" not in SUFFIXES, reason="no linker")
+def test_a_shared_object_needs_no_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tilewright.build(scaled(3.0)).export(tmp_path / "k.so")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    x, y = np.arange(40, dtype="f4"), np.empty(40, "f4")
+    tilewright.load_module(path)(x, y)
+    np.testing.assert_array_equal(y, 3 * x)
+
+
 def test_the_same_module_gives_the_same_file(tmp_path: Path) -> None:
     files = [pair().export(tmp_path / f"{n}.a").read_bytes() for n in range(2)]
     assert files[0] == files[1]
@@ -118,6 +159,20 @@ def test_modules_of_the_kind_c_are_saved_with_what_they_call(tmp_path: Path, suf
     assert (loaded.source(), loaded.target) == (saved.source(), saved.target)
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_each_function_of_the_kind_c_keeps_its_own_constants(tmp_path: Path, suffix: str) -> None:
+    factors = {"thrice": 3.0, "fivefold": 5.0, "sevenfold": 7.0}
+    saved = tilewright.build({name: scaled(factor) for name, factor in factors.items()}, "c")
+    loaded = tilewright.load_module(saved.export(tmp_path / f"k{suffix}"))
+    x, found = np.arange(40, dtype="f4"), []
+    for name in factors:
+        y = np.empty(40, "f4")
+        loaded[name](x, y)
+        found.append(y)
+    np.testing.assert_array_equal(found, [factor * x for factor in factors.values()])
+
+
 def test_c_for_another_machine_needs_its_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     foreign = "neoverse-n1" if os.uname().machine == "x86_64" else "haswell"
@@ -130,6 +185,16 @@ def test_c_for_another_machine_needs_its_compiler(tmp_path: Path, monkeypatch: p
         "The C text itself needs none",
         True,
     )
+
+
+@NEEDS_CC
+def test_a_compiler_is_found_and_works_without_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PATH")
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler where the system looks without a PATH")
+    x, y = np.arange(40, dtype="f4"), np.empty(40, "f4")
+    tilewright.build(scaled(3.0), "c")(x, y)
+    np.testing.assert_array_equal(y, 3 * x)
 
 
 # ---- writing ----

@@ -115,6 +115,36 @@ def test_its_kernels_take_no_array_of_the_host(pyref: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("A",), "takes 3 arrays (A, B, C), got 1"),
+        (("A", "none", "A"), "argument 2, 'B': expected a numpy.ndarray, got builtins.NoneType"),
+        (("int8", "A", "A"), "argument 1, 'A': expected dtype float32, got int8"),
+    ],
+)
+@pytest.mark.parametrize("call", ["__call__", "bind"])
+def test_a_wrong_argument_is_told_as_for_the_cpu(
+    pyref: str, call: str, arguments: tuple[str, ...], message: str
+) -> None:
+    given: dict[str, Any] = {
+        "A": on_device(np.zeros((2, 2), np.float32)),
+        "int8": on_device(np.zeros((2, 2), np.int8)),
+        "none": None,
+    }
+    function = tilewright.build(product(2, 2, 2), pyref)["product"]
+    with pytest.raises(TypeError) as caught:
+        getattr(function, call)(*(given[name] for name in arguments))
+    assert str(caught.value) == f"product: {message}"
+
+
+def test_sizes_that_are_open_are_refused(pyref: str) -> None:
+    n = te.var("n")
+    a = te.placeholder((n,), "float32", name="A")
+    with pytest.raises(BuildError, match=r"^A: sizes must be known when a program is built for pyref$"):
+        tilewright.build(te.create_prim_func([a, te.compute((n,), lambda i: a[i], name="B")]), pyref)
+
+
 def test_a_kernel_of_the_cpu_takes_no_array_of_the_device(pyref: str) -> None:
     a = on_device(np.zeros((2, 2), np.float32))
     with pytest.raises(TypeError) as caught:
@@ -151,6 +181,7 @@ def test_nothing_is_imported_before_its_kind_is_asked_for(site: Site) -> None:
     ("text", "reason"),
     [
         ("1 / 0", "cannot be loaded: ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit('needs more')", "cannot be loaded: SystemExit: needs more"),
         ("import no_such_module", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
         ("other = 1", "cannot be loaded: AttributeError: module 'broken_one' has no attribute 'backend'"),
         ("backend = 3", "is a int, not a Backend"),

@@ -293,6 +293,50 @@ def test_features_and_changes_together_are_refused() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "llvm -mcpu=x86-64 -mattr=-sse2",
+        "c -mcpu=znver4 -mattr=-sse",
+        {"kind": "llvm", "mcpu": "x86-64", "features": []},
+    ],
+)
+def test_x86_without_sse2_is_refused(spec: str | dict[str, Any]) -> None:
+    kind = spec["kind"] if isinstance(spec, dict) else spec.split()[0]
+    assert refusal(spec) == (
+        f"target {kind}: the feature 'sse2' must be on: floats of x86_64 are computed with it"
+    )
+
+
+@pytest.mark.parametrize("digits", ["--5", "5-", "+5", "1_000", "٣", "9" * 5000])
+def test_what_is_no_integer_is_refused(digits: str) -> None:
+    assert refusal(f"llvm -mcpu=znver4 -l1d={digits}") == (
+        f"target llvm: l1d={digits!r}: must be an integer of at least 0"
+    )
+
+
+def test_an_integer_that_no_key_holds_is_refused() -> None:
+    assert refusal({"kind": "llvm", "l1d": 1 << 53}) == (
+        "target llvm: l1d=9007199254740992: must be at most 9007199254740991, "
+        "which is all that a key can hold"
+    )
+
+
+def test_json_that_names_an_attribute_twice_is_refused() -> None:
+    assert refusal('{"kind": "llvm", "kind": "c"}') == "target: 'kind' is given twice"
+
+
+def test_json_nested_beyond_reason_is_refused() -> None:
+    assert refusal('{"kind": ' + "[" * 100_000) == "target: JSON nested too deeply"
+
+
+def test_a_triple_is_of_ascii() -> None:
+    assert refusal("llvm -mtriple=x86_64-é-linux") == (
+        "target llvm: mtriple='x86_64-é-linux': "
+        "must be of the form architecture-system, as in aarch64-linux-gnu"
+    )
+
+
 def test_several_threads_are_refused() -> None:
     assert refusal("llvm -num-threads=4") == (
         "target llvm: num-threads=4: only 1 is possible until there is a thread pool"

@@ -49,10 +49,10 @@ class Generator:
     """The code generator. It emits no objects, so that modules of this kind cannot be saved."""
 
     def lower(self, func: PrimFunc, target: Target) -> Program:
-        if flop_count(func) > target.attribute("steps"):
-            raise BuildError(f"{func.name} takes more than the {target.attribute('steps')} steps allowed")
         outputs = set(func.outputs)
         params = tuple(ParamInfo(p.name, str(p.dtype), _shape(p), p in outputs) for p in func.params)
+        if flop_count(func) > target.attribute("steps"):
+            raise BuildError(f"{func.name} takes more than the {target.attribute('steps')} steps allowed")
         return Program(func.name, script(func), params, (), func=func)
 
     def load(self, lowered: Lowered, target: Target) -> Interpreted:
