@@ -37,6 +37,7 @@ from .expr import (
 from .func import PrimFunc, fresh
 from .json import FORMAT
 from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
+from .names import NAME, is_name
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .verify import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, verify
 
@@ -65,10 +66,9 @@ class _Reader:
 
     def name(self, data: dict[str, Json], default: str, at: str) -> str:
         name = data.get("name", default)
-        if not isinstance(name, str) or not name.isidentifier() or len(name) > 100:
-            raise VerifyError(
-                f"a name must be an identifier of at most 100 characters, got {name!r}", f"{at}/name"
-            )
+        if not is_name(name):
+            raise VerifyError(f"{NAME}, got {name!r}", f"{at}/name")
+        assert isinstance(name, str)
         return name
 
     def func(self, data: Json, at: str) -> PrimFunc:

@@ -444,6 +444,11 @@ REFUSED = {
         "            with block():\n                T[i, j] = A[i, j]",
         "line 5, column 18: expected block('C', i=spatial(i_0), ...)",
     ),
+    "a long name": (
+        "A: float32[4, 2]",
+        f"{'A' * 1001}: float32[4, 2]",
+        f"line 1, column 7: a name must be an identifier of at most 1000 characters, got '{'A' * 37}...'",
+    ),
     "a binding without an extent": (
         "            T[i, j] = A[i, j]",
         "            with block('T', i=spatial(i * 2)):\n                T[i, j] = A[i, j]",
