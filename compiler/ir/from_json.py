@@ -13,7 +13,6 @@ from ..arith import (
     maximum,
     minimum,
     poly,
-    product,
     proven_negative,
 )
 from .dtype import DType, TypeMismatch
@@ -227,8 +226,11 @@ class _Reader:
                 raise VerifyError("a term is a coefficient and its atoms", here)
             if len(t) > 1 + MAX_FACTORS:
                 raise VerifyError(f"a term has at most {MAX_FACTORS} factors, got {len(t) - 1}", here)
-            atoms = (self.atom(a, f"{here}/{j + 1}", depth + 1) for j, a in enumerate(t[1:]))
-            total = total + product(atoms) * integer(t[0], f"{here}/0")
+            product = poly(integer(t[0], f"{here}/0"))
+            for j, a in enumerate(t[1:]):
+                # An atom that simplifies to a sum multiplies what is there.
+                product = _bounded(product * self.atom(a, f"{here}/{j + 1}", depth + 1), here)
+            total = _bounded(total + product, at)
         return total
 
     def atom(self, data: Json, at: str, depth: int) -> Poly:
@@ -313,3 +315,11 @@ class _Reader:
         if op in COMPARE_OPS:
             return typed(op, same_dtype(Compare(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
         return typed(op, same_dtype(Binary(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
+
+
+def _bounded(p: Poly, at: str) -> Poly:
+    if len(p.terms) > MAX_TERMS:
+        raise VerifyError(f"an index has at most {MAX_TERMS} terms, got {len(p.terms)}", at)
+    if any(len(m) > MAX_FACTORS for m in p.terms):
+        raise VerifyError(f"a term has at most {MAX_FACTORS} factors", at)
+    return p
