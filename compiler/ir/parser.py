@@ -19,6 +19,7 @@ from .names import NAME, is_name
 from .parse_indices import fail, shown
 from .parse_values import Values
 from .parse_words import Annotations, annotated, called, string
+from .rules import refused
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .trivial import extent_of, loop_kinds
 from .verify import MAX_NODES, verify
@@ -318,7 +319,12 @@ def _assignment(node: ast.stmt, values: Values) -> tuple[Load, Expr]:
             value = values.value(right, element.buffer.dtype)
         case ast.AugAssign(target=target, op=ast.Add(), value=right):
             element = values.load(target)
-            value = Binary("add", element, values.value(right, element.buffer.dtype))
+            value = values.value(right, element.buffer.dtype)
+            if value.dtype == element.buffer.dtype:
+                reason = refused("add", value.dtype)
+                if reason is not None:
+                    fail(reason, node)
+                value = Binary("add", element, value)
         case _:
             fail(f"expected an assignment such as C[i] = A[i], got {shown(node)}", node)
     if value.dtype != element.buffer.dtype:
