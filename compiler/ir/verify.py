@@ -126,6 +126,14 @@ def _stored(block: Block, where: str, at: str) -> None:
     for it, kind in zip(block.iters, block.kinds, strict=True):
         if kind is IterKind.REDUCE and any(it in i.vars() for i in block.indices):
             raise VerifyError(f"{where} writes {b.name!r} at the reduce variable {it.name!r}", at)
+        if (
+            kind is IterKind.REDUCE
+            and block.init is not None
+            and any(it in i.vars() for i in indices_of(block.init))
+        ):
+            raise VerifyError(f"{where}: the init uses the reduce variable {it.name!r}", at)
+    if block.init is not None and any(x.buffer is b for x in _loads(block.init)):
+        raise VerifyError(f"{where}: the init reads {b.name!r}, which it is the first to write", at)
 
 
 def _unique(names: Iterable[str], what: str, at: str) -> None:

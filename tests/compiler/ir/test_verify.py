@@ -189,3 +189,26 @@ def test_an_index_that_needs_more_than_64_bits():
         "block 'C': the index (i * j * 4503599627370495) // 4503599627370496 may need more than 64 bits"
     )
     assert parse_script(text.replace("2048", "1024").replace("4503599627370", "4398046511"))
+
+
+@pytest.mark.parametrize(
+    ("init", "reason"),
+    [
+        ("A[i, k]", "the init uses the reduce variable 'k'"),
+        ("float32(k)", "the init uses the reduce variable 'k'"),
+        ("S[i] * 2.0", "the init reads 'S', which it is the first to write"),
+    ],
+)
+def test_an_init_starts_from_what_is_there_before_the_steps(init, reason):
+    text = (
+        "def f(A: float32[4, 8], S: float32[4]):\n"
+        "    for i in range(4):\n"
+        "        for k in range(8):\n"
+        "            with block('S'):\n"
+        "                with init():\n"
+        f"                    S[i] = {init}\n"
+        "                S[i] += A[i, k]\n"
+    )
+    with pytest.raises(VerifyError) as e:
+        parse_script(text)
+    assert str(e.value) == f"block 'S': {reason}"
