@@ -121,9 +121,19 @@ def _build_one(
 def _default(
     compile_: Callable[[Schedule, SourceInfo], Built], func: PrimFunc, target: Target, reason: str
 ) -> Built:
-    from .space import default_schedule
+    """The first default schedule that has code; the reason names why one before it had none."""
+    from .space import default_schedules
 
-    return compile_(default_schedule(func, target), SourceInfo("default", reason))
+    refused: BuildError | None = None
+    for schedule in default_schedules(func, target):
+        try:
+            return compile_(schedule, SourceInfo("default", reason))
+        except BuildError as e:
+            if refused is None:
+                refused = e
+                reason += f"; a schedule before this one has no code: {_first_line(e)}"
+    assert refused is not None
+    raise refused
 
 
 def _compile(

@@ -3,6 +3,7 @@
 from .injective import is_injective
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly, product
 from .positive import is_positive, positive_atoms
+from .reach import LARGEST, reach
 from .region import ends, is_contiguous, region
 from .simplify import (
     NotProvable,
@@ -20,6 +21,7 @@ from .simplify import (
 )
 
 __all__ = [
+    "LARGEST",
     "Atom",
     "Fn",
     "IntoPoly",
@@ -45,6 +47,7 @@ __all__ = [
     "positive_atoms",
     "product",
     "proven_negative",
+    "reach",
     "region",
     "substitute",
     "upper",

@@ -13,7 +13,6 @@ from ..arith import (
     maximum,
     minimum,
     poly,
-    product,
     proven_negative,
 )
 from .dtype import DType, TypeMismatch
@@ -37,6 +36,7 @@ from .expr import (
 from .func import PrimFunc, fresh
 from .json import FORMAT
 from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
+from .names import NAME, is_name
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .verify import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, verify
 
@@ -65,10 +65,9 @@ class _Reader:
 
     def name(self, data: dict[str, Json], default: str, at: str) -> str:
         name = data.get("name", default)
-        if not isinstance(name, str) or not name.isidentifier() or len(name) > 100:
-            raise VerifyError(
-                f"a name must be an identifier of at most 100 characters, got {name!r}", f"{at}/name"
-            )
+        if not is_name(name):
+            raise VerifyError(f"{NAME}, got {name!r}", f"{at}/name")
+        assert isinstance(name, str)
         return name
 
     def func(self, data: Json, at: str) -> PrimFunc:
@@ -227,8 +226,11 @@ class _Reader:
                 raise VerifyError("a term is a coefficient and its atoms", here)
             if len(t) > 1 + MAX_FACTORS:
                 raise VerifyError(f"a term has at most {MAX_FACTORS} factors, got {len(t) - 1}", here)
-            atoms = (self.atom(a, f"{here}/{j + 1}", depth + 1) for j, a in enumerate(t[1:]))
-            total = total + product(atoms) * integer(t[0], f"{here}/0")
+            product = poly(integer(t[0], f"{here}/0"))
+            for j, a in enumerate(t[1:]):
+                # An atom that simplifies to a sum multiplies what is there.
+                product = _bounded(product * self.atom(a, f"{here}/{j + 1}", depth + 1), here)
+            total = _bounded(total + product, at)
         return total
 
     def atom(self, data: Json, at: str, depth: int) -> Poly:
@@ -313,3 +315,11 @@ class _Reader:
         if op in COMPARE_OPS:
             return typed(op, same_dtype(Compare(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
         return typed(op, same_dtype(Binary(op, args[0], args[1]), args, at), at)  # type: ignore[arg-type]
+
+
+def _bounded(p: Poly, at: str) -> Poly:
+    if len(p.terms) > MAX_TERMS:
+        raise VerifyError(f"an index has at most {MAX_TERMS} terms, got {len(p.terms)}", at)
+    if any(len(m) > MAX_FACTORS for m in p.terms):
+        raise VerifyError(f"a term has at most {MAX_FACTORS} factors", at)
+    return p

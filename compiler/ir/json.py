@@ -15,6 +15,7 @@ import rfc8785
 from ..arith import Atom, Fn, Knob, Poly, Size, Var
 from .expr import Binary, Buffer, Cast, Compare, Const, Expr, InBounds, IndexValue, Load, Select, Unary
 from .func import PrimFunc
+from .names import MAX_NAME, is_name, spoken
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .visit import loads
 
@@ -74,7 +75,8 @@ class _Writer:
 
     def named(self, out: dict[str, Json], name: str) -> dict[str, Json]:
         if self.names:
-            out["name"] = name
+            # A block may be called anything in a text; readers of JSON take identifiers.
+            out["name"] = name if is_name(name) else spoken(name)[:MAX_NAME]
         return out
 
     def buffer(self, b: Buffer) -> Json:

@@ -7,9 +7,18 @@ import re
 import unicodedata
 from collections.abc import Container
 
+#: Of a name that is read, in characters: te allows 100, and what is made of its tensors appends to them.
+MAX_NAME = 1000
+#: What a name must be, for messages.
+NAME = f"a name must be an identifier of at most {MAX_NAME} characters"
 #: Identifiers that a printed value reads as a number.
 _NUMBERS = frozenset({"inf", "nan"})
 _NO_LETTER = re.compile(r"\W")
+
+
+def is_name(x: object) -> bool:
+    """Whether `x` may be the name of a thing in a program that is read."""
+    return isinstance(x, str) and x.isidentifier() and len(x) <= MAX_NAME
 
 
 def spoken(name: str) -> str:

@@ -11,9 +11,8 @@ from typing import NoReturn
 from ..arith import NotProvable, Poly, ceil_div, floor_div, floor_mod, maximum, minimum, poly, proven_negative
 from .errors import ScriptError
 from .expr import Buffer, Load
-from .verify import MAX_FACTORS, MAX_TERMS
+from .verify import MAX_FACTORS, MAX_INTEGER, MAX_TERMS
 
-_LIMIT = 2**53
 _INDEX_INFIX: dict[type[ast.operator], Callable[[Poly, Poly], Poly]] = {
     ast.Add: Poly.__add__,
     ast.Sub: Poly.__sub__,
@@ -65,7 +64,7 @@ class Indices:
             fail(f"an index has at most {MAX_TERMS} terms, got {len(p.terms)}", node)
         if any(len(m) > MAX_FACTORS for m in p.terms):
             fail(f"a term has at most {MAX_FACTORS} factors", node)
-        if any(abs(c) >= _LIMIT for c in p.terms.values()):
+        if any(abs(c) >= MAX_INTEGER for c in p.terms.values()):
             fail("expected an integer below 2**53", node)
         return p
 

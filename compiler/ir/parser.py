@@ -15,9 +15,11 @@ from .errors import ScriptError
 from .expr import SCOPES, Binary, Buffer, Expr, Load
 from .func import PrimFunc
 from .module import IRModule, verify_module
+from .names import NAME, is_name
 from .parse_indices import fail, shown
 from .parse_values import Values
 from .parse_words import Annotations, annotated, called, string
+from .rules import refused
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .trivial import extent_of, loop_kinds
 from .verify import MAX_NODES, verify
@@ -67,15 +69,27 @@ def _functions(text: str) -> list[ast.FunctionDef]:
     except (ValueError, MemoryError, RecursionError) as e:
         raise ScriptError(f"no Python syntax: {type(e).__name__.lower()}", 1, 1) from None
     # Python's tree has a few nodes for each of the IR's.
-    nodes = sum(1 for _ in ast.walk(tree))
-    if nodes > 20 * MAX_NODES:
+    nodes = list(ast.walk(tree))
+    if len(nodes) > 20 * MAX_NODES:
         raise ScriptError(f"more than {20 * MAX_NODES} syntax nodes", 1, 1)
+    for x in nodes:
+        if isinstance(x, ast.Name):
+            _named(x.id, x)
+        elif isinstance(x, ast.arg | ast.keyword) and x.arg is not None:
+            _named(x.arg, x)
+        elif isinstance(x, ast.FunctionDef):
+            _named(x.name, x)
     out = []
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef):
             fail(f"expected def name(...):, got {shown(node)}", node)
         out.append(node)
     return out
+
+
+def _named(name: str, node: ast.AST) -> None:
+    if not is_name(name):
+        fail(f"{NAME}, got {name if len(name) <= 40 else f'{name[:37]}...'!r}", node)
 
 
 def _read(node: ast.FunctionDef, *, trusted: bool = False) -> PrimFunc:
@@ -305,7 +319,12 @@ def _assignment(node: ast.stmt, values: Values) -> tuple[Load, Expr]:
             value = values.value(right, element.buffer.dtype)
         case ast.AugAssign(target=target, op=ast.Add(), value=right):
             element = values.load(target)
-            value = Binary("add", element, values.value(right, element.buffer.dtype))
+            value = values.value(right, element.buffer.dtype)
+            if value.dtype == element.buffer.dtype:
+                reason = refused("add", value.dtype)
+                if reason is not None:
+                    fail(reason, node)
+                value = Binary("add", element, value)
         case _:
             fail(f"expected an assignment such as C[i] = A[i], got {shown(node)}", node)
     if value.dtype != element.buffer.dtype:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..arith import Atom, Fn, Poly, Var, is_positive, positive_atoms, proven_negative
+from ..arith import LARGEST, Atom, Fn, Poly, Var, is_positive, positive_atoms, proven_negative, reach
 from .errors import VerifyError
 from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
@@ -15,9 +15,12 @@ from .visit import Path, children, indices_of
 
 MAX_NODES = 20_000
 MAX_DEPTH = 100
-#: Of one index: its terms, and the factors of a term. Real programs have a handful.
+#: Of one index: its terms, and the factors of a term. Real programs have a handful; a place in a flat array
+#: of seven dimensions that are sizes has a term of seven.
 MAX_TERMS = 64
-MAX_FACTORS = 4
+MAX_FACTORS = 8
+#: Of the integers of an index, which JSON keeps exact below it.
+MAX_INTEGER = 2**53
 MAX_BLOCKS = 64
 #: Of all buffers of one program together; 16 GiB.
 MAX_BYTES = 16 << 30
@@ -68,7 +71,8 @@ def verify(func: PrimFunc, at: str = "") -> None:
 
 
 def _sizes(func: PrimFunc, at: str) -> None:
-    """Sizes have names of their own, and each is a dimension of a parameter by itself."""
+    """Sizes have names of their own, and each is a dimension of a parameter by itself; indices fit into 64
+    bits."""
     known = set(func.sizes)
     _unique((s.name for s in func.sizes), "size", at)
     loops = {f.var for path, _ in func.blocks() for f in path}
@@ -86,6 +90,8 @@ def _sizes(func: PrimFunc, at: str) -> None:
                 raise VerifyError(
                     f"{where} uses the size {s.name!r}, which is no dimension of a parameter by itself", at
                 )
+        if reach(p) > LARGEST:
+            raise VerifyError(f"{where}: the index {p!r} may need more than 64 bits", at)
 
 
 def _stored(block: Block, where: str, at: str) -> None:
@@ -120,6 +126,14 @@ def _stored(block: Block, where: str, at: str) -> None:
     for it, kind in zip(block.iters, block.kinds, strict=True):
         if kind is IterKind.REDUCE and any(it in i.vars() for i in block.indices):
             raise VerifyError(f"{where} writes {b.name!r} at the reduce variable {it.name!r}", at)
+        if (
+            kind is IterKind.REDUCE
+            and block.init is not None
+            and any(it in i.vars() for i in indices_of(block.init))
+        ):
+            raise VerifyError(f"{where}: the init uses the reduce variable {it.name!r}", at)
+    if block.init is not None and any(x.buffer is b for x in _loads(block.init)):
+        raise VerifyError(f"{where}: the init reads {b.name!r}, which it is the first to write", at)
 
 
 def _unique(names: Iterable[str], what: str, at: str) -> None:

@@ -1,6 +1,6 @@
 """The search space: sketches with knobs, made by rules, and the schedule that needs no search."""
 
-from .default import default_configs, default_schedule
+from .default import default_configs, default_schedule, default_schedules
 from .features import FEATURE_NAMES, FEATURE_SCHEMA
 from .population import Population, SketchColumns
 from .sketch import Constraint, SearchSpace, Sketch
@@ -20,6 +20,7 @@ __all__ = [
     "SpaceFunction",
     "default_configs",
     "default_schedule",
+    "default_schedules",
     "space_of",
     "user_space",
 ]

@@ -3,6 +3,8 @@ description alone."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,16 +52,24 @@ USABLE = 0.6
 
 def default_schedule(func: PrimFunc, target: Target) -> Schedule:
     """A schedule of `func` for `target`; the same for the same arguments on every machine."""
+    return next(default_schedules(func, target))
+
+
+def default_schedules(func: PrimFunc, target: Target) -> Iterator[Schedule]:
+    """The default schedule, then what to take where it has no code: an estimate does not know how many
+    instructions an operation becomes. The last is the program as it stands."""
     if func.sizes:
-        return symbolic_schedule(func, target)
-    space = space_of(func, target)
-    candidates = [c for s in space.sketches for c in _best_of(s, target)]
-    for _, sketch, row in sorted(candidates, key=lambda c: c[0]):
-        try:
-            return sketch.resolve(row).apply(func)
-        except ScheduleError:
-            continue
-    return Schedule(func)
+        yield symbolic_schedule(func, target)
+    else:
+        space = space_of(func, target)
+        candidates = [c for s in space.sketches for c in _best_of(s, target)]
+        for _, sketch, row in sorted(candidates, key=lambda c: c[0]):
+            try:
+                schedule = sketch.resolve(row).apply(func)
+            except ScheduleError:
+                continue
+            yield schedule
+    yield Schedule(func)
 
 
 def default_configs(space: SearchSpace, target: Target) -> list[tuple[Sketch, Population]]:

@@ -38,17 +38,18 @@ def fusable_dims(block: Block) -> int:
 
 
 def apply_elementwise(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
-    """Fuses what walks memory in order, then splits into unrolled vectors."""
+    """Fuses what walks memory in order, then splits into unrolled vectors; a block whose last dimension no
+    loop walks stays as written."""
     block = sch.get_block(group.main)
     _, b = sch.func.block(group.main)
     loops = sch.get_loops(block)
-    if not loops:
+    along = b.indices[-1].atom if b.indices else None
+    if not loops or along not in b.iters:
         return []
     fused = fusable_dims(b)
     last = loops[-1]
-    if b.indices[-1].atom is not b.iters[-1]:
-        position = [poly(v) for v in b.iters].index(b.indices[-1])
-        last = loops[position]
+    if along is not b.iters[-1]:
+        last = loops[b.iters.index(along)]
         sch.reorder(*(x for x in loops if x is not last), last)
     elif fused > 1:
         last = sch.fuse(*loops[-fused:])

@@ -35,9 +35,10 @@ class Target:
 
     ``mcpu`` is a processor of the table, never "host"; ``features`` are all its features that change code,
     sorted; ``l1d``, ``l2`` and ``l3`` are bytes, 0 for a cache that is not there. ``math`` is "reassoc"
-    where float reductions may be summed in another order, which vector sums need, and "strict" where they
-    may not. ``attributes`` are those of its kind alone, by name. A kind without processors has "" for mcpu,
-    no features and no caches.
+    where float reductions may be summed in another order, which vector sums need, and a product may be
+    rounded together with the sum it goes into, also outside of reductions; "strict" where neither may be.
+    ``attributes`` are those of its kind alone, by name. A kind without processors has "" for mcpu, no
+    features and no caches.
     """
 
     kind: str

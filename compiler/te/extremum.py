@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from ..arith import Poly, poly
+from ..arith import Poly, poly, product
 from ..ir.dtype import DType
 from ..ir.expr import IndexValue, Select
 from ..ir.rules import identity
@@ -17,7 +15,7 @@ from .value import Read, Reduction, Value, arithmetic
 def argmin(expr: object, axis: Axes, dtype: str | DType = "int32") -> Value:
     """Where the smallest value stands: the first place of several, that of the first NaN where there is one.
     With one axis, the value of the axis there; with several, the position among all steps, counted from 0,
-    the last axis fastest.
+    the last axis fastest. Over an axis of a size that is 0 there is no place: the largest value of `dtype`.
 
     Made of plain reductions: the minimum, then the least place where it is met.
     """
@@ -36,24 +34,30 @@ def _arg(word: str, op: str, expr: object, axis: Axes, dtype: str | DType) -> Va
     term = term_of(word, expr)
     axes_of(word, axis, (term,))
     place, low, high = _place(axis)
-    if low < to.limits[0] or high > to.limits[1]:
+    if low.const is None or high.const is None:
+        if to.bits < 32:
+            raise tensor_error(
+                f"te.{word}: places run from {low!r} to {high!r}, which may not fit into {to}; "
+                "use int32 or int64"
+            )
+    elif low.const < to.limits[0] or high.const > to.limits[1]:
         raise tensor_error(
-            f"te.{word}: places run from {low} to {high} and do not fit into {to}, "
+            f"te.{word}: places run from {low!r} to {high!r} and do not fit into {to}, "
             f"which holds {to.limits[0]} to {to.limits[1]}"
         )
     return extremum(word, op, "min", term, Value(IndexValue(place, to)), axis)[0]
 
 
-def _place(axis: Axes) -> tuple[Poly, int, int]:
+def _place(axis: Axes) -> tuple[Poly, Poly, Poly]:
     """The place of one step, its lowest and its highest value."""
     if isinstance(axis, ReduceAxis) or len(axis) == 1:
         a = axis if isinstance(axis, ReduceAxis) else axis[0]
-        low = (a.poly - a.var).const or 0
-        return a.poly, low, low + (a.var.extent.const or 0) - 1
+        low = a.poly - a.var
+        return a.poly, low, low + a.var.extent - 1
     flat = poly(0)
     for a in axis:
         flat = flat * a.var.extent + a.var
-    return flat, 0, math.prod(a.var.extent.const or 1 for a in axis) - 1
+    return flat, poly(0), product(a.var.extent for a in axis) - 1
 
 
 def extremum(

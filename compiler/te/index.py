@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from ..arith import (
+    LARGEST,
     NotProvable,
     Poly,
     Var,
@@ -18,9 +19,11 @@ from ..arith import (
     poly,
     positive_atoms,
     proven_negative,
+    reach,
 )
 from ..ir.expr import COMPARE_OPS
 from ..ir.span import user_span
+from ..ir.verify import MAX_FACTORS, MAX_INTEGER, MAX_TERMS
 from .errors import TensorError, mismatch, tensor_error
 from .logic import in_bounds, negation
 from .symbolic import SIGNS, Symbolic
@@ -45,7 +48,7 @@ class Index(Symbolic):
 
     def _unary(self, op: str) -> Index:
         if op == "neg":
-            return Index(-self.poly)
+            return _index("-", -self.poly)
         raise mismatch(f"an index has no {op!r}; te.cast makes it a value")
 
 
@@ -126,25 +129,42 @@ def index_arithmetic(op: str, a: object, b: object) -> Index | Value:
             )
     p, q = as_poly(a, f"{sign}: an operand of an index"), as_poly(b, f"{sign}: an operand of an index")
     if op in COMPARE_OPS:
+        _index(sign, p - q)
         return compare(op, p, q)
     try:
         match op:
             case "add":
-                return Index(p + q)
+                return _index(sign, p + q)
             case "sub":
-                return Index(p - q)
+                return _index(sign, p - q)
             case "mul":
-                return Index(p * q)
+                return _index(sign, p * q)
             case "min":
-                return Index(minimum(p, q))
+                return _index(sign, minimum(p, q))
             case "max":
-                return Index(maximum(p, q))
+                return _index(sign, maximum(p, q))
             case "floordiv" | "floormod" | "truncdiv" | "truncmod":
-                return Index(_divide(op, sign, p, q))
+                return _index(sign, _divide(op, sign, p, q))
     except NotProvable as e:
         raise tensor_error(f"{sign}: {e}") from None
     advice = "; use //" if op == "truediv" else "; te.cast makes it a value"
     raise mismatch(f"an index has no {sign!r}{advice}")
+
+
+def _index(sign: str, p: Poly) -> Index:
+    """The index, which a kernel must be able to compute, and a reader of programs to read."""
+    for m, c in p.terms.items():
+        if abs(c) >= MAX_INTEGER:
+            raise tensor_error(f"{sign}: the integers of an index must be below 2**53, got {c}")
+        if len(m) > MAX_FACTORS:
+            raise tensor_error(
+                f"{sign}: a term of an index has at most {MAX_FACTORS} factors, got {len(m)} in {p!r}"
+            )
+    if len(p.terms) > MAX_TERMS:
+        raise tensor_error(f"{sign}: an index has at most {MAX_TERMS} terms, got {len(p.terms)}")
+    if reach(p) > LARGEST:
+        raise tensor_error(f"{sign}: {p!r} may need more than the 64 bits that indices are computed with")
+    return Index(p)
 
 
 def _divide(op: str, sign: str, p: Poly, q: Poly) -> Poly:

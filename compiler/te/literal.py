@@ -37,6 +37,9 @@ def _literal(x: object, dtype: DType) -> Const:
             )
         return Const(value, dtype)
     if isinstance(value, int):
+        if value.bit_length() > 1100:
+            # Beyond every dtype, and Python may refuse to write it.
+            raise TypeMismatch(f"the literal of {value.bit_length()} bits does not fit into {dtype}")
         return Const(_float(value, dtype) if dtype.is_float else _integer(value, dtype), dtype)
     if not isinstance(value, float):
         raise TypeMismatch(f"expected a number, got {type(x).__name__}")

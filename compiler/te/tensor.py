@@ -10,6 +10,7 @@ from ..arith import IntoPoly, Poly, Var, lower, poly, proven_negative
 from ..ir.dtype import DType
 from ..ir.expr import Buffer, Const, Expr, Load
 from ..ir.span import Span
+from ..ir.verify import MAX_INTEGER
 from .errors import mismatch, parse_dtype, tensor_error
 from .index import Extent, Index, as_poly
 from .value import Read
@@ -107,6 +108,8 @@ def check_extent(p: Poly, what: str, of: str) -> Poly:
     if p.const is not None:
         if p.const < 1:
             raise tensor_error(f"{what}: the extent {of} must be at least 1, got {p.const}")
+        if p.const >= MAX_INTEGER:
+            raise tensor_error(f"{what}: the extent {of} must be below 2**53, got {p.const}")
         return p
     if p.vars():
         raise tensor_error(f"{what}: the extent {of} must be an integer or made of te.var sizes, got {p!r}")

@@ -211,8 +211,13 @@ def arithmetic(op: str, a: object, b: object) -> Value:
     """A binary operation or a comparison of two values."""
     if op == "pow" and isinstance(a, Value) and type(b) is int and b in _PRODUCTS and not a.dtype.is_bool:
         return _product(a, b)
-    if op in ("shl", "shr") and isinstance(a, Value) and is_literal(b) and not 0 <= b < a.dtype.bits:  # type: ignore[operator]
-        raise mismatch(f"{SIGNS[op]}: the shift {b} is not in [0, {a.dtype.bits}), the bits of {a.dtype}")
+    if op in ("shl", "shr") and isinstance(a, Value):
+        # A literal first: out of range it need not be a value of the dtype.
+        by = b.expr.value if isinstance(b, Value) and type(b.expr) is Const else b
+        if is_literal(by) and not 0 <= by < a.dtype.bits:  # type: ignore[operator]
+            raise mismatch(
+                f"{SIGNS[op]}: the shift {by} is not in [0, {a.dtype.bits}), the bits of {a.dtype}"
+            )
     x, y = same_dtype(op, a, b)
     check(op, x.dtype)
     if op in ("floordiv", "floormod", "truncdiv", "truncmod") and type(y.expr) is Const and y.expr.value == 0:

@@ -10,7 +10,7 @@ from typing import Literal
 from .. import te
 from ..ir.dtype import DType
 from ..te.errors import parse_dtype
-from ..te.value import Value
+from ..te.value import Value, found
 from .checks import check_choice, check_floats, check_tensor, failure, same
 
 Activation = Literal["none", "relu", "relu6", "gelu", "sigmoid", "tanh", "silu"]
@@ -49,6 +49,12 @@ INTEGER_ACTIVATIONS = ("none", "relu", "relu6")
 
 def activate(x: Value, activation: str = "none") -> Value:
     """The activation of one value. gelu is the exact one: x/2 · (1 + erf(x/√2)); silu is x · sigmoid(x)."""
+    check_choice("activate", "activation", activation, ACTIVATIONS)
+    if not isinstance(x, Value):
+        raise failure("activate", f"'x' must be an element such as X[i], got {found(x)}")
+    kinds = ACTIVATIONS if x.dtype.is_float else INTEGER_ACTIVATIONS if x.dtype.is_int else ("none",)
+    if activation not in kinds:
+        raise failure("activate", f"{activation!r} is not for {x.dtype}")
     return _FUNCTIONS[activation](x)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from tilewright.compiler import te
+from tilewright.compiler import interpret, te
 from tilewright.compiler.build import build
 from tilewright.compiler.codegen.errors import BuildError
-from tilewright.compiler.ir import PrimFunc, workload_key
+from tilewright.compiler.ir import PrimFunc, parse_script, workload_key
 from tilewright.compiler.runtime import Module
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.schedule_source import KnownSchedule
@@ -177,6 +177,35 @@ def test_a_record_that_no_longer_compiles_means_the_default() -> None:
         "the best-known schedule no longer applies: emit: the kernel needs more than 4000 instructions: "
         "unroll less",
     )
+
+
+def test_a_default_schedule_without_code_gives_way_to_one_that_has_it() -> None:
+    # A place is compared, selected and converted: the tile that suits a sum of products is too much of it.
+    a = te.placeholder((16, 64, 16), "bfloat16", name="A")
+    k, m = te.reduce_axis((0, 64), "k"), te.reduce_axis((0, 16), "m")
+    place = te.compute((16,), lambda i: te.argmin(a[i, k, m], axis=[k, m]), name="P")
+    module = build(te.create_prim_func([a, place]))
+    x = np.random.default_rng(0).integers(-100, 100, (16, 64, 16)).astype(a.dtype.numpy)
+    out = np.zeros(16, "int32")
+    module(x, out)
+    np.testing.assert_array_equal(out, x.astype("float32").reshape(16, -1).argmin(1))
+    assert module.schedule_source.kind == "default"
+    assert "; a schedule before this one has no code: emit: the kernel needs" in module.schedule_source.reason
+
+
+@pytest.mark.parametrize("element", ["B[i, 3]", "B[1, j]", "B[i, j // 2]"])
+def test_a_block_that_does_not_walk_the_last_dimension_has_a_default_schedule(element: str) -> None:
+    func = parse_script(
+        "def f(A: float32[4, 8], B: float32[4, 8]):\n"
+        "    for i in range(4):\n"
+        "        for j in range(8):\n"
+        f"            {element} = A[i, j]\n"
+    )
+    x = np.arange(32, dtype="float32").reshape(4, 8)
+    out, expected = np.zeros((2, 4, 8), "float32")
+    interpret.run(func, [x, expected])
+    build(func)(x, out)
+    np.testing.assert_array_equal(out, expected)
 
 
 def test_an_unknown_target_is_refused(func: PrimFunc) -> None:

@@ -32,6 +32,7 @@ from tilewright.compiler.arith import (
     poly,
     positive_atoms,
     proven_negative,
+    reach,
     region,
     substitute,
     upper,
@@ -194,6 +195,13 @@ def lies_between_its_bounds(rng: random.Random, checker: Checker) -> None:
         c = rng.choice([-2, 1, 3])
         p, t = p + poly(k) * c, t + space.terms[k] * c
     checker.holds(space, z3.And(space.term(lower(p)) <= t, t <= space.term(upper(p))), p)
+
+
+def lies_within_its_reach_with_all_its_parts(rng: random.Random, checker: Checker) -> None:
+    space = Space(rng)
+    p, t = expression(rng, space, rng.randint(1, 3))
+    parts = [t, *(space.term(q) for a in p.atoms() if type(a) is Fn for q in (a.a, a.b))]
+    checker.holds(space, z3.And([z3.And(-reach(p) <= x, x <= reach(p)) for x in parts]), p)
 
 
 def is_negative_where_that_is_proved(rng: random.Random, checker: Checker) -> None:
@@ -379,6 +387,7 @@ CLAIMS = [
     is_equal_to_what_it_was_made_of,
     is_never_below_zero_inside_of_a_function,
     lies_between_its_bounds,
+    lies_within_its_reach_with_all_its_parts,
     is_negative_where_that_is_proved,
     is_substituted_as_it_is_evaluated,
     keeps_to_the_box_of_its_region,

@@ -75,7 +75,7 @@ CASES = {
     ),
     "a name that is no identifier": (
         ("name", "a b"),
-        "a name must be an identifier of at most 100 characters, got 'a b'",
+        "a name must be an identifier of at most 1000 characters, got 'a b'",
         "/name",
     ),
     "a buffer that does not exist": (

@@ -43,9 +43,16 @@ def test_the_format_is_an_integer(program: Any) -> None:
 
 def test_a_power_of_an_index_is_refused(program: Any) -> None:
     block_of(program)["indices"][0] = [[1, *([3] * 180)]]
-    assert refusal(program) == f"a term has at most 4 factors, got 180 (at {AT}/indices/0/0)"
+    assert refusal(program) == f"a term has at most 8 factors, got 180 (at {AT}/indices/0/0)"
 
 
 def test_a_long_index_is_refused(program: Any) -> None:
     block_of(program)["indices"][0] = [[1, 3]] * 65
     assert refusal(program) == f"an index has at most 64 terms, got 65 (at {AT}/indices/0)"
+
+
+def test_a_product_of_sums_is_refused_before_it_is_multiplied_out(program: Any) -> None:
+    # Divided by 1 an atom is the sum itself: eight of them would have thousands of terms.
+    total = ["floordiv", [[1, 3], [1, 4], [1, 5], [1]], 1]
+    block_of(program)["indices"][0] = [[1, *([total] * 8)]]
+    assert refusal(program) == f"an index has at most 64 terms, got 84 (at {AT}/indices/0/0)"

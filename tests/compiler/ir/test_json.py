@@ -8,6 +8,7 @@ from tilewright.compiler import te, topi
 from tilewright.compiler.ir import (
     canonical_json,
     from_json,
+    parse_script,
     script,
     structural_equal,
     to_json,
@@ -49,6 +50,31 @@ def test_a_scheduled_program_survives_the_round_trip():
     sch.vectorize(i1)
     sch.decompose_reduction(sch.get_block("C"), k)
     assert script(from_json(to_json(sch.func))) == script(sch.func)
+
+
+def test_the_longest_names_of_a_user_survive_with_what_is_made_of_them():
+    a = te.placeholder((4, 8), "float32", name="A" * 100)
+    k = te.reduce_axis((0, 8), "k" * 100)
+    func = te.create_prim_func(
+        [a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k) * 2.0, name="C" * 100)], name="f" * 100
+    )
+    assert script(from_json(to_json(func))) == script(func)
+    assert script(parse_script(script(func))) == script(func)
+
+
+@pytest.mark.parametrize(
+    ("name", "known_as"), [("a b", "a_b"), ("", "_"), ("3", "_3"), ("x" * 2000, "x" * 1000)]
+)
+def test_a_block_that_a_text_calls_anything_has_an_identifier_in_json(name, known_as):
+    func = parse_script(
+        "def f(A: float32[4]):\n"
+        "    for i in range(4):\n"
+        f"        with block({name!r}):\n"
+        "            A[i] = 1.0\n"
+    )
+    read = from_json(to_json(func))
+    assert structural_equal(read, func)
+    assert [b.name for _, b in read.blocks()] == [known_as]
 
 
 def test_the_canonical_form_of_a_small_program(row_sums):

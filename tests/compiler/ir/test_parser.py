@@ -394,6 +394,11 @@ REFUSED = {
         "line 5, column 23: 'shl' takes integers, got float32",
     ),
     "another dtype stored": ("A[i, j]\n", "N[i]\n", "line 5, column 13: T holds float32, got int32"),
+    "another dtype added": (
+        "T[i, j] = A[i, j]\n",
+        "T[i, j] += N[i]\n",
+        "line 5, column 13: T holds float32, got int32",
+    ),
     "an unknown dtype": (
         "A: float32[4, 2]",
         "A: double[4, 2]",
@@ -443,6 +448,11 @@ REFUSED = {
         "            T[i, j] = A[i, j]",
         "            with block():\n                T[i, j] = A[i, j]",
         "line 5, column 18: expected block('C', i=spatial(i_0), ...)",
+    ),
+    "a long name": (
+        "A: float32[4, 2]",
+        f"{'A' * 1001}: float32[4, 2]",
+        f"line 1, column 7: a name must be an identifier of at most 1000 characters, got '{'A' * 37}...'",
     ),
     "a binding without an extent": (
         "            T[i, j] = A[i, j]",
@@ -529,3 +539,9 @@ def test_an_access_that_may_leave_its_buffer_is_refused():
 def test_hostile_texts_are_refused_and_nothing_else_happens(hostile):
     with pytest.raises(ScriptError):
         parse_script(hostile)
+
+
+def test_booleans_are_not_added_up():
+    with pytest.raises(ScriptError) as e:
+        parse_script("def f(A: bool[4]):\n    for i in range(4):\n        A[i] += True\n")
+    assert str(e.value) == "line 3, column 9: 'add' takes numbers, got bool"

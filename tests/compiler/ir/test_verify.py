@@ -174,3 +174,41 @@ def test_what_follows_from_a_condition_holds_wherever_the_condition_does():
             proved += 1
             assert all(evaluate(p, at) < 0 for at in every if evaluate(k, at) < 0), (p, k)
     assert proved > 400
+
+
+def test_an_index_that_needs_more_than_64_bits():
+    text = (
+        "def f(C: int64[2048, 2048]):\n"
+        "    for i in range(2048):\n"
+        "        for j in range(2048):\n"
+        "            C[i, j] = int64((i * j * 4503599627370495) // 4503599627370496)\n"
+    )
+    with pytest.raises(VerifyError) as e:
+        parse_script(text)
+    assert str(e.value) == (
+        "block 'C': the index (i * j * 4503599627370495) // 4503599627370496 may need more than 64 bits"
+    )
+    assert parse_script(text.replace("2048", "1024").replace("4503599627370", "4398046511"))
+
+
+@pytest.mark.parametrize(
+    ("init", "reason"),
+    [
+        ("A[i, k]", "the init uses the reduce variable 'k'"),
+        ("float32(k)", "the init uses the reduce variable 'k'"),
+        ("S[i] * 2.0", "the init reads 'S', which it is the first to write"),
+    ],
+)
+def test_an_init_starts_from_what_is_there_before_the_steps(init, reason):
+    text = (
+        "def f(A: float32[4, 8], S: float32[4]):\n"
+        "    for i in range(4):\n"
+        "        for k in range(8):\n"
+        "            with block('S'):\n"
+        "                with init():\n"
+        f"                    S[i] = {init}\n"
+        "                S[i] += A[i, k]\n"
+    )
+    with pytest.raises(VerifyError) as e:
+        parse_script(text)
+    assert str(e.value) == f"block 'S': {reason}"

@@ -10,6 +10,7 @@ from tilewright.compiler import te
 
 N, M = te.var("n"), te.var("m")
 A = te.placeholder((N,), "float32", name="A")
+K = te.reduce_axis((0, N), name="k")
 B = te.placeholder((M,), "float32", name="B")
 NINE = te.placeholder((9,), "float32", name="NINE")
 
@@ -148,6 +149,10 @@ MISTAKES = {
         a_size_only_in_an_axis,
         "te.create_prim_func 'f': the size 'm', which 'C' uses, is no dimension of a parameter by itself, so "
         "that a call could not tell it; make 'm' a dimension of an input or output",
+    ),
+    "a place that may not fit": (
+        lambda: te.argmax(A[K], axis=K, dtype="int16"),
+        "te.argmax: places run from 0 to n - 1, which may not fit into int16; use int32 or int64",
     ),
     "a name that is none": (
         lambda: te.var("a b"),

@@ -326,6 +326,41 @@ MISTAKES = {
         TypeMismatch,
         ">>: the shift -1 is not in [0, 32), the bits of int32",
     ),
+    "a shift by a constant beyond the width": (
+        over(lambda i: N[i] << te.const(32, "int32")),
+        TypeMismatch,
+        "<<: the shift 32 is not in [0, 32), the bits of int32",
+    ),
+    "an integer that Python does not write": (
+        over(lambda i: N[i] + 10**5000),
+        TypeMismatch,
+        "the literal of 16610 bits does not fit into int32",
+    ),
+    "an integer in an index that JSON does not hold": (
+        over(lambda i: te.cast(i * 2**53, "int64")),
+        te.TensorError,
+        "*: the integers of an index must be below 2**53, got 9007199254740992",
+    ),
+    "a comparison with such an integer": (
+        over(lambda i: te.if_then_else(i < 2**60, A[i, 0], 0.0)),
+        te.TensorError,
+        "<: the integers of an index must be below 2**53, got -1152921504606846976",
+    ),
+    "an index beyond 64 bits": (
+        over(lambda i, j: te.cast(i * j * (2**52 - 1) // 2**52, "int32"), (2048, 2048)),
+        te.TensorError,
+        "*: i * j * 4503599627370495 may need more than the 64 bits that indices are computed with",
+    ),
+    "an index of many factors": (
+        over(lambda i: te.cast(i * i * i * i * i * i * i * i * i, "int64")),
+        te.TensorError,
+        f"*: a term of an index has at most 8 factors, got 9 in {' * '.join(['i'] * 9)}",
+    ),
+    "an extent that JSON does not hold": (
+        lambda: te.reduce_axis((0, 2**53), name="k"),
+        te.TensorError,
+        "te.reduce_axis 'k': the extent of the domain must be below 2**53, got 9007199254740992",
+    ),
     "a float literal for integers": (
         over(lambda i: N[i] * 2.0),
         TypeMismatch,

@@ -342,3 +342,22 @@ def test_the_mean_of_integers_at_the_ends_of_their_range_is_rounded_down(dtype):
     got = run([X, topi.pool1d(X, "avg", 2)], x)
     want = [info.max, (info.max - 1 + info.min) // 2, (2 * info.min + 1) // 2]
     assert got[0, 0].tolist() == want
+
+
+@pytest.mark.parametrize(
+    ("x", "activation", "message"),
+    [
+        (
+            t(4)[0],
+            "swish",
+            "'activation' must be one of none, relu, relu6, gelu, sigmoid, tanh, silu, got 'swish'",
+        ),
+        (t(4), "relu", "'x' must be an element such as X[i], got the tensor 'T', which must be indexed"),
+        (t(4, dtype="int8")[0], "gelu", "'gelu' is not for int8"),
+        (t(4, dtype="bool")[0], "relu", "'relu' is not for bool"),
+    ],
+)
+def test_an_activation_of_something_else_is_refused(x, activation, message):
+    with pytest.raises(te.TensorError) as e:
+        topi.activate(x, activation)
+    assert str(e.value).startswith(f"topi.activate: {message}\n  at ")
