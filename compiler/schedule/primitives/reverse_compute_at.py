@@ -17,7 +17,7 @@ from ...arith import (
 from ...arith.region import Range
 from ...ir import Block, Buffer, For, IterKind, PrimFunc, loads
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop, root_of, writers
+from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
 from .compute_at import check_target, identity_dims, moved_under, renest
 
 
@@ -119,6 +119,11 @@ def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...]
     target = root_of(func, next(b.name for _, b in blocks_under(at)))
     if root_of(func, block.name) <= target:
         raise refuse(f"{block.name!r} does not come after loop {at.var.name!r}")
+    for other in (*writers(func, block.buffer), *readers(func, block.buffer)):
+        if other is not block and target <= root_of(func, other.name) <= root_of(func, block.name):
+            what = "writes" if other.buffer is block.buffer else "reads"
+            where = f"between loop {at.var.name!r} and {block.name!r}"
+            raise refuse(f"{other.name!r} {what} {block.buffer.name} {where}")
     under = {b.name: b for _, b in blocks_under(at)}
     sources: dict[str, list[Block]] = {}
     for x in loads(block.value):

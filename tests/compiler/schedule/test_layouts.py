@@ -373,3 +373,15 @@ def test_loose_bounds_do_not_make_an_intermediate_larger(chain: PrimFunc) -> Non
         sch.transform_block_layout(block, lambda i, j: (j * 10 + i,))
     lowered = lowering(Target.parse("llvm")).run(sch.func)
     assert [p.const for p in lowered.allocs[0].shape] == [72]
+
+
+def test_a_consumer_is_not_moved_before_the_fill_of_its_own_padding() -> None:
+    a = te.placeholder((8, 9), "float32", name="A")
+    b = te.compute((8, 9), lambda i, j: a[i, j] + 2, name="B")
+    c = te.compute((8, 9), lambda i, j: b[i, j] * 2, name="C")
+    d = te.compute((8, 9), lambda i, j: c[i, j] + b[i, j], name="D")
+    sch = Schedule(te.create_prim_func([a, d], name="f"))
+    sch.transform_layout(sch.get_block("C"), 0, lambda i, j: (j // 5, i, j % 5), pad_value=0)
+    with pytest.raises(ScheduleError, match="'C_pad' writes C between loop 'i' and 'C'") as caught:
+        sch.reverse_compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("B"))[0])
+    assert caught.value.span is not None
