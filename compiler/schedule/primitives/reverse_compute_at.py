@@ -146,7 +146,19 @@ def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...]
         # An init in a nest of its own writes no more than its steps; any other block writes something else.
         if w.name not in under and (w.is_reduction or not steps):
             raise refuse(f"{w.name!r} writes {w.buffer.name} outside of loop {at.var.name!r}")
+    _check_writes_last(func, block, target)
     return producers
+
+
+def _check_writes_last(func: PrimFunc, block: Block, target: int) -> None:
+    """The block passes nobody who writes its buffer too, such as what fills padding: who wrote last would be
+    another one."""
+    for w in writers(func, block.buffer):
+        if w is block:
+            return
+        if root_of(func, w.name) >= target:
+            reason = f"{w.name!r} writes {block.buffer.name} as well, and would do so after {block.name!r}"
+            raise ScheduleError("reverse_compute_at", f"{reason} instead of before", func, w)
 
 
 def _position(path: tuple[For, ...], var: Var) -> int:
@@ -160,7 +172,7 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
     after `reverse_compute_at(C, i_0)`: `for i_0: { for i_1: B[…] = …; for i: C[i_0 * 4 + i] = B[i_0 * 4 + i]
     }` Returns the program and the block's new loops, one for each iteration variable. Refused: reductions,
     consumers that read elsewhere than at their own place or have more elements than what they read, a loop
-    under which a reduction is not complete yet.
+    under which a reduction is not complete yet, a move past another block that writes the consumer's buffer.
     """
     path, block = find_block(func, name, "reverse_compute_at")
     at = find_loop(func, loop, "reverse_compute_at")
