@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ..arith import Atom, Fn, NotProvable, Poly, Var, floor_div, poly
 
@@ -50,8 +50,22 @@ class Index:
         by = _divisor(other, "%")
         return Index(self.value - self._divided(by) * by)
 
+    def __neg__(self) -> Index:
+        return Index(-self.value)
+
     __radd__ = __add__
     __rmul__ = __mul__
+
+    def _refuse(self, *others: object) -> NoReturn:
+        raise MapError("an index map takes +, -, * and, with positive integers, // and % of its indices")
+
+    def __bool__(self) -> bool:
+        raise MapError("an index has no value of its own; a map does the same with all indices")
+
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __invert__ = _refuse
+    __hash__ = object.__hash__
 
     def _divided(self, by: int) -> Poly:
         inner = self.value.atom

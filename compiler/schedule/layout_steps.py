@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
 from typing import Literal
 
 from ..arith import Var
@@ -12,7 +11,7 @@ from . import primitives
 from .errors import ScheduleError
 from .handles import BlockRV, LoopRV
 from .index_expr import MapFunction, Plain
-from .primitives.layout import PadValue
+from .pad_number import PadValue, plain_number
 from .recorder import Recorder
 
 
@@ -87,8 +86,3 @@ class LayoutSteps(Recorder):
 
 def _pair(r: tuple[PrimFunc, list[Var], Plain]) -> tuple[PrimFunc, tuple[list[Var], Plain]]:
     return r[0], (r[1], r[2])
-
-
-def plain_number(value: PadValue | None) -> PadValue | None:
-    """A number that JSON has: infinities and NaN as their names."""
-    return str(value) if isinstance(value, float) and not isfinite(value) else value

@@ -11,8 +11,10 @@ from ..ir.annotations import is_reserved
 from . import primitives
 from .errors import ScheduleError
 from .handles import BlockRV, LoopRV
+from .pad_number import MAX_INTEGER
 from .primitives import Factor, Point, Tail
 from .recorder import Recorder
+from .trace import MAX_TEXT
 
 T = TypeVar("T")
 
@@ -118,12 +120,12 @@ class LoopSteps(Recorder):
         """Attaches a key and a value to a loop or a block; they are kept and printed, and change nothing by
         themselves."""
         self._own_target("annotate", at)
-        if not isinstance(key, str) or not key.isidentifier() or type(value) not in (str, int):
-            raise ScheduleError(
-                "annotate",
-                f"a key is an identifier and a value a string or an integer, got {key!r}, {value!r}",
-                span=user_span(),
-            )
+        if not isinstance(key, str) or not key.isidentifier() or len(key) > MAX_TEXT:
+            reason = f"a key is an identifier of at most {MAX_TEXT} characters, got {key!r}"
+            raise ScheduleError("annotate", reason, span=user_span())
+        if not _is_note(value):
+            reason = f"a value is a string or an integer below 2**53, got {value!r}"
+            raise ScheduleError("annotate", reason, span=user_span())
         self._check_free_key("annotate", key)
         if isinstance(at, LoopRV):
             self._apply("annotate", lambda: (primitives.annotate_loop(self.func, at.var, key, value), None))
@@ -151,6 +153,13 @@ class LoopSteps(Recorder):
             reason = f"expected a loop or a block of this schedule, got {at!r}"
             raise ScheduleError(primitive, reason, span=user_span())
         self._own(primitive, at, type(at))
+
+
+def _is_note(value: object) -> bool:
+    """Whether JSON has the value, as text or as an integer."""
+    if isinstance(value, str):
+        return all(not "\ud800" <= c <= "\udfff" for c in value)
+    return type(value) is int and abs(value) < MAX_INTEGER
 
 
 def _plain(values: Sequence[int | Knob | None]) -> tuple[int | str | None, ...]:

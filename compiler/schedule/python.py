@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from keyword import iskeyword
 from typing import Any
 
 from .index_expr import lambda_text
+from .pad_number import number_of
 from .steps import STEPS
 from .trace import Instruction, Trace
 
@@ -12,7 +14,7 @@ from .trace import Instruction, Trace
 def script(trace: Trace, schedule: str = "sch") -> str:
     """One statement for each step; outputs that no later step uses are `_`, and a name is used once."""
     names: dict[str, str] = {}
-    taken: set[str] = {schedule, "_"}
+    taken: set[str] = {schedule, "_", "float"}
     used = {x for i in trace.instructions for x in _references(i)}
     lines = [_line(i, names, taken, used, schedule) for i in trace.instructions]
     return "\n".join(line for line in lines if line) + "\n"
@@ -54,7 +56,7 @@ def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str]
 
 def _name(output: str, hint: str, names: dict[str, str], taken: set[str]) -> str:
     name, n = hint, 1
-    while name in taken:
+    while name in taken or iskeyword(name):
         name, n = f"{hint}_{n}", n + 1
     taken.add(name)
     names[output] = name
@@ -79,7 +81,8 @@ def _arguments(i: Instruction, names: dict[str, str]) -> list[str]:
         elif kind == "map":
             text = lambda_text(v)
         elif kind == "number" and isinstance(v, str):
-            text = f"float({v!r})"
+            number = number_of(v)
+            text = f"float({v!r})" if isinstance(number, float) else repr(number)
         elif kind == "factors":
             text = "[" + ", ".join(names.get(x, x) if isinstance(x, str) else repr(x) for x in v) + "]"
         else:

@@ -32,8 +32,8 @@ class Recorder:
         self._counts = {"b": 0, "l": 0}
         self._knobs: dict[str, Knob] = {}
         self._chooser: Chooser = chooser or First()
-        #: id -> the loop variable or block name that this schedule gave out under it.
-        self._given: dict[str, Var | str] = {}
+        #: id -> the loop variable or the handle of a block that this schedule gave out under it.
+        self._given: dict[str, Var | BlockRV] = {}
 
     @property
     def trace(self) -> Trace:
@@ -71,7 +71,7 @@ class Recorder:
     def _is_mine(self, handle: object) -> bool:
         if isinstance(handle, LoopRV):
             return self._given.get(handle.id) is handle.var
-        return isinstance(handle, BlockRV) and self._given.get(handle.id) == handle.name
+        return isinstance(handle, BlockRV) and self._given.get(handle.id) is handle
 
     def _own(self, primitive: str, handle: object, kind: type) -> None:
         """Refuses what is no handle of the right kind that this schedule gave out."""
@@ -106,13 +106,13 @@ class Recorder:
 
     def _block(self, step: str, args: dict[str, Any], name: str) -> BlockRV:
         handle = BlockRV(self._id("b"), name)
-        self._given[handle.id] = name
+        self._given[handle.id] = handle
         self._record(step, args, [handle.id], [name])
         return handle
 
     def _blocks(self, step: str, args: dict[str, Any], names: Sequence[str]) -> list[BlockRV]:
         handles = [BlockRV(self._id("b"), n) for n in names]
-        self._given |= {h.id: h.name for h in handles}
+        self._given |= {h.id: h for h in handles}
         self._record(step, args, [h.id for h in handles], names)
         return handles
 

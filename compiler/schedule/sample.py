@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
+
+import numpy as np
 
 from ..arith import Knob, floor_div, poly, product
 from ..ir import user_span
@@ -11,10 +13,13 @@ from .errors import ScheduleError
 from .find import find_loop
 from .handles import BlockRV, LoopRV
 from .primitives import compute_locations
+from .primitives.split import MAX_FACTOR
 from .recorder import Recorder
-from .trace import Instruction
+from .trace import MAX_TEXT, Instruction
 
 T = TypeVar("T")
+#: Factors of one tile: their constraint doubles with each.
+MAX_TILES = 16
 
 
 class Sample(Recorder):
@@ -23,13 +28,14 @@ class Sample(Recorder):
 
     def sample_categorical(self, candidates: Sequence[int], name: str | None = None) -> Knob:
         """A knob: an integer that the search chooses. With it in a split, the schedule is that of a
-        sketch."""
-        chosen = name or f"k{len(self._knobs)}"
+        sketch.
+
+        Raises ScheduleError where the candidates are not integers from 1 to 2**31, and for a name that is
+        taken, or like those of handles in traces (`b0`, `l3`).
+        """
+        chosen = f"k{len(self._knobs)}" if name is None else name
         self._free(chosen, "sample_categorical")
-        try:
-            knob = Knob(chosen, candidates)
-        except ValueError as e:
-            raise ScheduleError("sample_categorical", str(e), span=user_span()) from None
+        knob = Knob(chosen, _candidates(candidates))
         self._knobs[chosen] = knob
         self._instructions.append(
             Instruction("sample_categorical", {"candidates": knob.domain}, (chosen,), (chosen,))
@@ -43,7 +49,7 @@ class Sample(Recorder):
         each of the others is a knob over the extent's divisors, the last of at most
         `max_innermost_factor`. `names` are those of the n - 1 knobs.
 
-        Raises ScheduleError for a loop whose extent is not a number, and for n below 1.
+        Raises ScheduleError for a loop whose extent is not a number, and for n below 1 or above 16.
         """
         self._own("sample_perfect_tile", loop, LoopRV)
         at = self._do("sample_perfect_tile", lambda: find_loop(self.func, loop.var, "sample_perfect_tile"))
@@ -59,6 +65,10 @@ class Sample(Recorder):
         if type(n) is not int or n < 1 or type(max_innermost_factor) is not int or max_innermost_factor < 1:
             given = f"{n!r} and {max_innermost_factor!r}"
             raise refuse(f"n and max_innermost_factor are integers of at least 1, got {given}")
+        if n > MAX_TILES:
+            raise refuse(f"a loop is cut into at most {MAX_TILES} factors, got {n}")
+        if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
+            raise refuse(f"names are a list of the {n - 1} knobs' names, got {names!r}")
         chosen = tuple(names) if names is not None else tuple(self._tile_names(loop, n))
         if len(chosen) != n - 1 or len(set(chosen)) != len(chosen):
             raise refuse(f"{n} factors have {n - 1} knobs with names of their own, got {list(chosen)}")
@@ -106,7 +116,7 @@ class Sample(Recorder):
         return options[self._chooser.choose([_label(o) for o in options], "structure")]
 
     def _tile_names(self, loop: LoopRV, n: int) -> list[str]:
-        stem, count = f"{loop.var.name}_tile", 0
+        stem, count = f"{loop.var.name[: MAX_TEXT - 20]}_tile", 0
         names: list[str] = []
         while len(names) < n - 1:
             if f"{stem}{count}" not in self._knobs:
@@ -115,8 +125,23 @@ class Sample(Recorder):
         return names
 
     def _free(self, name: str, step: str) -> None:
-        if not isinstance(name, str) or name in self._knobs or not name.isidentifier():
-            raise ScheduleError(step, f"{name!r} is taken, or no identifier", span=user_span())
+        fine = isinstance(name, str) and name.isidentifier() and len(name) <= MAX_TEXT
+        if not fine or name in self._knobs:
+            reason = f"{name!r} is taken, or no identifier of at most {MAX_TEXT} characters"
+            raise ScheduleError(step, reason, span=user_span())
+        if name[0] in self._counts and name[1:].isdecimal():
+            reason = f"{name!r} is how traces name handles; give the knob another name"
+            raise ScheduleError(step, reason, span=user_span())
+
+
+def _candidates(values: object) -> list[int]:
+    """The integers that were given, also as NumPy's."""
+    fine = isinstance(values, Iterable) and not isinstance(values, str)
+    chosen = [int(v) if isinstance(v, np.integer) else v for v in values] if fine else []  # type: ignore[attr-defined]
+    if not chosen or any(type(v) is not int or not 1 <= v <= MAX_FACTOR for v in chosen):
+        reason = f"candidates are a list of integers from 1 to 2**31, got {values!r}"
+        raise ScheduleError("sample_categorical", reason, span=user_span())
+    return chosen
 
 
 def _label(option: object) -> str:

@@ -12,6 +12,7 @@ from ..ir import PrimFunc
 from ..ir.expr import SCOPES
 from .errors import TraceError
 from .index_json import read_map
+from .pad_number import MAX_INTEGER, is_plain
 from .steps import STEPS, ArgKind
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 #: Raised when the meaning of a step changes; a reader refuses what it does not know.
 TRACE_VERSION = 1
 MAX_STEPS = 1000
+#: Characters of a name.
+MAX_TEXT = 100
 
 Json = Any
 
@@ -80,7 +83,9 @@ class Trace:
         steps = data["steps"]
         if not isinstance(steps, list) or len(steps) > MAX_STEPS:
             raise TraceError(f"steps must be an array of at most {MAX_STEPS}", f"{at}/steps")
-        return Trace(tuple(_instruction(s, f"{at}/steps/{n}") for n, s in enumerate(steps)))
+        read = tuple(_instruction(s, f"{at}/steps/{n}") for n, s in enumerate(steps))
+        _check_given_once(read, at)
+        return Trace(read)
 
     @property
     def knobs(self) -> tuple[str, ...]:
@@ -123,6 +128,15 @@ class Trace:
         return script(self)
 
 
+def _check_given_once(steps: Sequence[Instruction], at: str) -> None:
+    given: set[str] = set()
+    for n, i in enumerate(steps):
+        for m, name in enumerate(i.outputs):
+            if name in given:
+                raise TraceError(f"{name!r} is given a second time", f"{at}/steps/{n}/out/{m}")
+            given.add(name)
+
+
 def _resolved(step: str, key: str, v: Json, config: Mapping[str, int]) -> Json:
     if STEPS[step].args[key] != "factors":
         return v
@@ -150,7 +164,7 @@ def _instruction(data: Json, at: str) -> Instruction:
     outputs = _names(data.get("out", []), f"{at}/out")
     counts = {
         "none": (0, 0),
-        "loops": (0, 100),
+        "loops": (0, MAX_STEPS),
         "knobs": (0, 100),
         "blocks": (0, MAX_STEPS),
     }.get(step.out, (1, 1))
@@ -168,7 +182,7 @@ def _instruction(data: Json, at: str) -> Instruction:
 
 def _names(data: Json, at: str) -> tuple[str, ...]:
     if not isinstance(data, list) or not all(
-        isinstance(x, str) and x.isidentifier() and len(x) <= 100 for x in data
+        isinstance(x, str) and x.isidentifier() and len(x) <= MAX_TEXT for x in data
     ):
         raise TraceError("expected an array of identifiers", at)
     return tuple(data)
@@ -176,7 +190,7 @@ def _names(data: Json, at: str) -> tuple[str, ...]:
 
 def _argument(v: Json, kind: ArgKind, at: str) -> Json:
     if kind in ("block", "loop", "target", "text"):
-        if not isinstance(v, str) or not v or len(v) > 100:
+        if not isinstance(v, str) or not v or len(v) > MAX_TEXT:
             raise TraceError(f"expected a {kind}'s name, got {v!r}", at)
         return v
     if kind == "loops":
@@ -190,11 +204,11 @@ def _argument(v: Json, kind: ArgKind, at: str) -> Json:
     if kind == "value":
         if type(v) not in (str, int):
             raise TraceError(f"expected a string or an integer, got {v!r}", at)
-        return v
+        return v if isinstance(v, str) else _integer(v, at)
     if kind in ("order", "number") and v is None:
         return None
     if kind == "number":
-        if type(v) not in (bool, int, float) and v not in ("inf", "-inf", "nan"):
+        if not is_plain(v):
             raise TraceError(f"expected a number, got {v!r}", at)
         return v
     if not isinstance(v, Sequence) or isinstance(v, str) or len(v) > 100_000:
@@ -209,6 +223,6 @@ def _argument(v: Json, kind: ArgKind, at: str) -> Json:
 
 
 def _integer(v: Json, at: str) -> int:
-    if type(v) is not int or abs(v) >= 2**53:
+    if type(v) is not int or abs(v) >= MAX_INTEGER:
         raise TraceError(f"expected an integer, got {v!r}", at)
     return v

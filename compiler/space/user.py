@@ -41,6 +41,8 @@ def user_space(
     """
     if not callable(space):
         raise SpaceError(f"space is a function of a Schedule, got {type(space).__name__}")
+    if isinstance(constraints, str) or not isinstance(constraints, Sequence):
+        raise SpaceError(f"constraints are a list of functions, got {type(constraints).__name__}")
     for c in constraints:
         if not callable(c):
             raise SpaceError(f"a constraint is a function of the knobs, got {type(c).__name__}")
@@ -98,7 +100,7 @@ class _Knobs(Mapping[str, NDArray[np.int64]]):
     """The columns by name; remembers a name that is none."""
 
     def __init__(self, names: Sequence[str], columns: Sequence[NDArray[np.int64]]) -> None:
-        self._columns = dict(zip(names, columns, strict=True))
+        self._columns = dict(zip(names, map(_read_only, columns), strict=True))
         self.missing: str | None = None
 
     def __getitem__(self, name: str) -> NDArray[np.int64]:
@@ -112,6 +114,13 @@ class _Knobs(Mapping[str, NDArray[np.int64]]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def _read_only(column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A view through which a constraint cannot change the configs."""
+    view = column.view()
+    view.flags.writeable = False
+    return view
 
 
 def _rule(constraint: KnobConstraint, number: int, names: Sequence[str]) -> ColumnRule | None:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tilewright.compiler.ir import buffers_read
+from tilewright.compiler.ir import Block, PrimFunc, buffers_read
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError
+from tilewright.compiler.schedule.find import consumers, producers
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ class Walk:
         self.rng = rng
         self.applied: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
+        #: The block that was drawn last: what a step leaves behind is best met by the next one.
+        self.last = ""
 
     def run(self, steps: int) -> None:
         """Draws until `steps` of them were applied, or three times as many were tried."""
@@ -64,7 +67,10 @@ class Walk:
         return self.rng.random() < p
 
     def block(self) -> BlockRV:
-        return self.sch.get_block(self.rng.randrange(sum(1 for _ in self.sch.func.blocks())))
+        names = [b.name for _, b in self.sch.func.blocks()]
+        if self.last not in names or not self.chance(0.3):
+            self.last = self.rng.choice(names)
+        return self.sch.get_block(self.last)
 
     def named(self, names: Sequence[str]) -> BlockRV:
         return self.sch.get_block(self.one(names))
@@ -171,8 +177,14 @@ class Walk:
         found = self.sch.get_producers(block) if self.chance(0.5) else self.sch.get_consumers(block)
         self.sch.compute_inline(self.one(found))
 
+    def loop_beside(self, block: BlockRV, of: Callable[[PrimFunc, Block], list[Block]]) -> LoopRV:
+        """Mostly a loop of a block that makes what this one reads, or reads what it makes."""
+        near = [b.name for b in of(self.sch.func, self.sch.func.block(block.name)[1])]
+        return self.loop(self.named(near)) if near and self.chance(0.7) else self.loop()
+
     def compute_at(self) -> None:
-        self.sch.compute_at(self.block(), self.loop())
+        block = self.block()
+        self.sch.compute_at(block, self.loop_beside(block, consumers))
 
     def sample_compute_location(self) -> None:
         block = self.block()
@@ -180,7 +192,8 @@ class Walk:
         self.follow("compute_at", lambda: self.sch.compute_at(block, loop))
 
     def reverse_compute_at(self) -> None:
-        self.sch.reverse_compute_at(self.block(), self.loop())
+        block = self.block()
+        self.sch.reverse_compute_at(block, self.loop_beside(block, producers))
 
     def compute_inline(self) -> None:
         self.sch.compute_inline(self.block())
@@ -336,7 +349,7 @@ WEIGHTS: dict[str, float] = {
     "transform_layout": 4,
     "transform_block_layout": 3,
     "blockize": 2,
-    "tensorize": 8,
+    "tensorize": 14,
 }
 STEPS: dict[str, Callable[[Walk], None]] = {name: getattr(Walk, name) for name in WEIGHTS}
 #: What a schedule offers and the steps above try, beside samplers (which a search resolves before it builds).

@@ -17,14 +17,14 @@ def minimal(trace: Trace, func: PrimFunc, fails: Callable[[Trace], bool]) -> Tra
     while shrunk:
         shrunk = False
         for n in reversed(range(len(steps))):
-            fewer = _without(steps, n)
-            if len(fewer) < len(steps) and _applies(fewer, func) and fails(Trace(tuple(fewer))):
+            fewer = without(steps, n)
+            if len(fewer) < len(steps) and applies(fewer, func) and fails(Trace(tuple(fewer))):
                 steps, shrunk = fewer, True
                 break
     return Trace(tuple(steps))
 
 
-def _without(steps: list[Instruction], n: int) -> list[Instruction]:
+def without(steps: list[Instruction], n: int) -> list[Instruction]:
     """The steps without step n and all that refer to its results."""
     gone = set(steps[n].outputs)
     out = steps[:n]
@@ -46,7 +46,7 @@ def _names(i: Instruction) -> set[str]:
     return found
 
 
-def _applies(steps: list[Instruction], func: PrimFunc) -> bool:
+def applies(steps: list[Instruction], func: PrimFunc) -> bool:
     try:
         Trace(tuple(steps)).apply(func)
     except (ScheduleError, TraceError):

@@ -13,7 +13,7 @@ import pytest
 
 from tilewright.compiler.arith import Var, poly
 from tilewright.compiler.ir import Block, For, PrimFunc, Stmt, rewrite
-from tilewright.compiler.schedule import Schedule, primitives
+from tilewright.compiler.schedule import Schedule, Trace, primitives
 from tilewright.compiler.schedule.primitives.loops import add_predicate, reorder
 from tilewright.compiler.schedule.steps import STEPS
 
@@ -71,26 +71,29 @@ def broken_reorder(func: PrimFunc, loops: Sequence[Var]) -> PrimFunc:
 
 def test_a_wrong_primitive_is_found_and_the_reproduction_is_minimal(monkeypatch: pytest.MonkeyPatch) -> None:
     from draw import Walk
-    from minimal import minimal
+    from minimal import applies, minimal, without
     from trial import Failure, judge, program
 
     monkeypatch.setattr(primitives, "reorder", broken_reorder)
-    found = 0
+    lengths: list[int] = []
+
+    def fails(t: Trace) -> bool:
+        return isinstance(judge("matmul", t.apply(program("matmul")), "llvm"), Failure)
+
     for seed in range(16):
         walk = Walk(Schedule(program("matmul")), random.Random(seed))
         walk.run(6)
         verdict = judge("matmul", walk.sch, "llvm")
         if isinstance(verdict, Failure) and verdict.kind == "differs":
-            found += 1
-            small = minimal(
-                walk.sch.trace,
-                program("matmul"),
-                lambda t: isinstance(judge("matmul", t.apply(program("matmul")), "llvm"), Failure),
-            )
+            small = list(minimal(walk.sch.trace, program("matmul"), fails).instructions)
             # A loop that an earlier step made cannot be reordered without that step.
-            steps = [i.name for i in small.instructions if not i.name.startswith("get_")]
-            assert "reorder" in steps and len(steps) <= 3
-    assert found >= 3
+            steps = [i.name for i in small if not i.name.startswith("get_")]
+            assert "reorder" in steps
+            for n in range(len(small)):
+                fewer = without(small, n)
+                assert not (applies(fewer, program("matmul")) and fails(Trace(tuple(fewer))))
+            lengths.append(len(steps))
+    assert len(lengths) >= 3 and min(lengths) == 1
 
 
 def test_every_step_of_a_schedule_is_drawn() -> None:

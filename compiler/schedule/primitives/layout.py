@@ -25,9 +25,7 @@ from ..errors import ScheduleError
 from ..find import find_block, root_of, writers
 from ..index_expr import MapError, MapFunction, Plain
 from ..index_map import IndexMap, index_map
-
-#: What fills padding: a number of the buffer's dtype, or "inf", "-inf", "nan".
-PadValue = int | float | str
+from ..pad_number import PadValue, number_of
 
 
 def check_own_intermediate(func: PrimFunc, block: Block, index: int, primitive: str) -> Buffer:
@@ -59,9 +57,8 @@ def check_transform_layout(
 
 
 def _padding(func: PrimFunc, block: Block, value: object) -> Const:
-    named = isinstance(value, str) and value in ("inf", "-inf", "nan")
     try:
-        return literal(float(value) if named else value, block.buffer.dtype)  # type: ignore[arg-type]
+        return literal(number_of(value), block.buffer.dtype)
     except TypeMismatch:
         reason = f"{value!r} is no value of {block.buffer.dtype}, which {block.buffer.name} holds"
         raise ScheduleError("transform_layout", reason, func, block) from None

@@ -17,7 +17,7 @@ from ...arith import (
 from ...arith.region import Range
 from ...ir import Block, Buffer, For, IterKind, PrimFunc, loads
 from ..errors import ScheduleError
-from ..find import blocks_under, find_block, find_loop, readers, root_of, writers
+from ..find import blocks_under, find_block, find_loop, root_of, writers
 from .compute_at import check_target, identity_dims, moved_under, renest
 
 
@@ -119,11 +119,6 @@ def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...]
     target = root_of(func, next(b.name for _, b in blocks_under(at)))
     if root_of(func, block.name) <= target:
         raise refuse(f"{block.name!r} does not come after loop {at.var.name!r}")
-    for other in (*writers(func, block.buffer), *readers(func, block.buffer)):
-        if other is not block and target <= root_of(func, other.name) <= root_of(func, block.name):
-            what = "writes" if other.buffer is block.buffer else "reads"
-            where = f"between loop {at.var.name!r} and {block.name!r}"
-            raise refuse(f"{other.name!r} {what} {block.buffer.name} {where}")
     under = {b.name: b for _, b in blocks_under(at)}
     sources: dict[str, list[Block]] = {}
     for x in loads(block.value):
@@ -151,7 +146,26 @@ def check_reverse_compute_at(func: PrimFunc, block: Block, path: tuple[For, ...]
         # An init in a nest of its own writes no more than its steps; any other block writes something else.
         if w.name not in under and (w.is_reduction or not steps):
             raise refuse(f"{w.name!r} writes {w.buffer.name} outside of loop {at.var.name!r}")
+    _check_writes_last(func, block, target)
     return producers
+
+
+def _check_writes_last(func: PrimFunc, block: Block, target: int) -> None:
+    """The block passes nobody who writes its buffer too, such as what fills padding: who wrote last would be
+    another one. Nor anybody who reads what was there before."""
+    for _, other in func.blocks():
+        if other is block:
+            return
+        if root_of(func, other.name) < target:
+            continue
+        if other.buffer is block.buffer:
+            reason = (
+                f"{other.name!r} writes {block.buffer.name} as well, and would do so after {block.name!r}"
+            )
+            raise ScheduleError("reverse_compute_at", f"{reason} instead of before", func, other)
+        if any(x.buffer is block.buffer for x in loads(other.value)):
+            reason = f"{other.name!r} reads {block.buffer.name}, and would do so after {block.name!r}"
+            raise ScheduleError("reverse_compute_at", f"{reason} instead of before", func, other)
 
 
 def _position(path: tuple[For, ...], var: Var) -> int:
@@ -165,7 +179,7 @@ def reverse_compute_at(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, 
     after `reverse_compute_at(C, i_0)`: `for i_0: { for i_1: B[…] = …; for i: C[i_0 * 4 + i] = B[i_0 * 4 + i]
     }` Returns the program and the block's new loops, one for each iteration variable. Refused: reductions,
     consumers that read elsewhere than at their own place or have more elements than what they read, a loop
-    under which a reduction is not complete yet.
+    under which a reduction is not complete yet, a move past another block that writes the consumer's buffer.
     """
     path, block = find_block(func, name, "reverse_compute_at")
     at = find_loop(func, loop, "reverse_compute_at")

@@ -32,6 +32,8 @@ Tail = Literal["mask", "overlap", "partition"]
 TAILS: tuple[Tail, ...] = ("mask", "overlap", "partition")
 #: Larger factors have no JSON form in a product, and no loop is as long.
 MAX_FACTOR = 2**31
+#: New loops of one split.
+MAX_LOOPS = 32
 
 
 def split_extents(
@@ -43,6 +45,9 @@ def split_extents(
         raise ScheduleError("split", f"factors are a list such as [None, 4], got {factors!r}", func, at)
     if not factors:
         raise ScheduleError("split", "factors must name at least one new loop", func, at)
+    if len(factors) > MAX_LOOPS:
+        reason = f"at most {MAX_LOOPS} new loops are made, got {len(factors)} factors"
+        raise ScheduleError("split", reason, func, at)
     for f in factors:
         if not (f is None or isinstance(f, Knob) or (type(f) is int and 1 <= f <= MAX_FACTOR)):
             raise ScheduleError(
@@ -119,7 +124,7 @@ def check_split(func: PrimFunc, at: For, overlap: int, count: int) -> None:
     if type(overlap) is not int or not 0 <= overlap < count:
         raise ScheduleError(
             "split",
-            f"overlap must be between 0 and {count - 1} of {count} new loops, got {overlap}",
+            f"overlap must be between 0 and {count - 1} of {count} new loops, got {overlap!r}",
             func,
             at,
         )

@@ -21,6 +21,9 @@ def check_tensorize(
 ) -> tuple[TensorIntrin, tuple[For, ...], Block, Places]:
     """A known intrinsic, whose description the one block under the loop computes: the loops around the nest,
     the block, and where the intrinsic's parameters lie."""
+    if not isinstance(name, str):
+        reason = f"an intrinsic is named by a string, got {name!r}"
+        raise ScheduleError("tensorize", reason, func, at)
     try:
         intrinsic = tensor_intrin(name)
     except IntrinsicError as e:

@@ -1,14 +1,16 @@
 """transform_layout, transform_block_layout, storage_align: every layout holds the same values; what is
 refused."""
 
+import json
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, te
-from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler.ir import PrimFunc, structural_equal
 from tilewright.compiler.passes import lowering
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace, TraceError
 from tilewright.compiler.target import Target
@@ -375,13 +377,56 @@ def test_loose_bounds_do_not_make_an_intermediate_larger(chain: PrimFunc) -> Non
     assert [p.const for p in lowered.allocs[0].shape] == [72]
 
 
-def test_a_consumer_is_not_moved_before_the_fill_of_its_own_padding() -> None:
-    a = te.placeholder((8, 9), "float32", name="A")
-    b = te.compute((8, 9), lambda i, j: a[i, j] + 2, name="B")
-    c = te.compute((8, 9), lambda i, j: b[i, j] * 2, name="C")
-    d = te.compute((8, 9), lambda i, j: c[i, j] + b[i, j], name="D")
-    sch = Schedule(te.create_prim_func([a, d], name="f"))
-    sch.transform_layout(sch.get_block("C"), 0, lambda i, j: (j // 5, i, j % 5), pad_value=0)
-    with pytest.raises(ScheduleError, match="'C_pad' writes C between loop 'i' and 'C'") as caught:
-        sch.reverse_compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("B"))[0])
+def integers() -> PrimFunc:
+    a = te.placeholder((10, 6), "int64", name="A")
+    b = te.compute((10, 6), lambda i, j: a[i, j] + 1, name="B")
+    return te.create_prim_func([a, te.compute((10, 6), lambda i, j: b[i, j] * 2, name="C")], name="integers")
+
+
+@pytest.mark.parametrize(
+    ("value", "held"),
+    [
+        (-(2**63), "-9223372036854775808"),
+        (2**53, "9007199254740992"),
+        (np.int64(7), 7),
+        ("-9223372036854775808", "-9223372036854775808"),
+    ],
+)
+def test_any_integer_that_fills_padding_comes_back_from_json_and_from_python(value: Any, held: Any) -> None:
+    sch = Schedule(integers())
+    sch.transform_layout(sch.get_block("B"), 0, lambda i, j: (i // 4, j, i % 4), pad_value=value)
+    assert sch.trace.instructions[-1].args["pad_value"] == held
+    again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(sch.original)
+    assert structural_equal(again.func, sch.func)
+    assert again.trace.canonical_json() == sch.trace.canonical_json()
+    written = Schedule(sch.original)
+    exec(sch.trace.script(), {"sch": written})
+    assert structural_equal(written.func, sch.func)
+
+
+def test_a_reversed_layout_prints_as_python_that_runs(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    sch.transform_layout(sch.get_block("B"), 0, lambda i, j: (9 - i, j))
+    written = Schedule(chain)
+    exec(sch.trace.script(), {"sch": written})
+    assert structural_equal(written.func, sch.func)
+
+
+@pytest.mark.parametrize(
+    "map_",
+    [
+        lambda i, j: (i / 2, j),
+        lambda i, j: (i**2, j),
+        lambda i, j: (abs(i), j),
+        lambda i, j: (i < 3, j),
+        lambda i, j: (i, j) if i == 0 else (j, i),
+        lambda i, j: (i ^ j, j),
+        lambda i, j: (i, j) if i else (j, i),
+    ],
+)
+def test_a_map_that_does_more_than_index_arithmetic_is_refused(chain: PrimFunc, map_: Any) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    with pytest.raises(ScheduleError, match=r"an index map takes|an index has no value") as caught:
+        sch.transform_layout(block, 0, map_)
     assert caught.value.span is not None

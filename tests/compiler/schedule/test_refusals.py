@@ -302,3 +302,52 @@ def test_an_init_stays_inside_of_an_overlapped_tile(matmul: PrimFunc) -> None:
         "split: loop 'i_0' moves an overlapped tile of 'C', whose init 'C_init' stands outside; "
         "some steps would be added twice"
     )
+
+
+def test_a_consumer_does_not_pass_what_fills_its_padding() -> None:
+    a = te.placeholder((10,), "float32", name="A")
+    b = te.compute((10,), lambda i: a[i] + 1, name="B")
+    c = te.compute((10,), lambda i: b[i] * 2, name="C")
+    d = te.compute((10,), lambda i: c[i] + 3, name="D")
+    sch = Schedule(te.create_prim_func([a, d], name="padded"))
+    c_block = sch.get_block("C")
+    sch.transform_layout(c_block, 0, lambda i: (i // 4, i % 4), pad_value=0)
+    (i,) = sch.get_loops(sch.get_block("B"))
+    assert reason_of(lambda: sch.reverse_compute_at(c_block, i)) == (
+        "reverse_compute_at: 'C_pad' writes C as well, and would do so after 'C' instead of before"
+    )
+
+
+def test_a_block_of_another_schedule_is_refused(chain: PrimFunc) -> None:
+    one, other = Schedule(chain), Schedule(chain)
+    block, theirs = one.get_block("B"), other.get_block("B")
+    assert reason_of(lambda: one.get_loops(theirs)) == (
+        "get_loops: expected a block of this schedule, got <block B>"
+    )
+    assert [x.var.name for x in one.copy().get_loops(block)] == ["i", "j"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("x" * 101, 1, f"a key is an identifier of at most 100 characters, got {'x' * 101!r}"),
+        ("a key", 1, "a key is an identifier of at most 100 characters, got 'a key'"),
+        ("key", 2**53, "a value is a string or an integer below 2**53, got 9007199254740992"),
+        ("key", True, "a value is a string or an integer below 2**53, got True"),
+        ("key", "\ud800", "a value is a string or an integer below 2**53, got '\\ud800'"),
+    ],
+)
+def test_an_annotation_that_json_does_not_have_is_refused(
+    chain: PrimFunc, key: str, value: str | int, text: str
+) -> None:
+    sch = Schedule(chain)
+    block = sch.get_block("B")
+    assert reason_of(lambda: sch.annotate(block, key, value)) == f"annotate: {text}"
+
+
+def test_a_split_into_very_many_loops_is_refused(chain: PrimFunc) -> None:
+    sch = Schedule(chain)
+    i, _ = sch.get_loops(sch.get_block("B"))
+    assert reason_of(lambda: sch.split(i, [1] * 40)) == (
+        "split: at most 32 new loops are made, got 40 factors"
+    )

@@ -1,5 +1,8 @@
 """Samplers: what they offer, what of it enters the trace, and how it is replayed."""
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -60,6 +63,47 @@ def test_a_perfect_tile_refuses_a_name_that_is_taken(matmul: PrimFunc) -> None:
     sch = tiled(matmul)
     with pytest.raises(ScheduleError, match="'i_tile0' is taken, or no identifier"):
         sch.sample_perfect_tile(sch.get_loops(sch.get_block("C"))[-1], 2, names=["i_tile0"])
+
+
+@pytest.mark.parametrize("name", ["b0", "l12"])
+def test_a_knob_is_not_named_like_a_handle_in_a_trace(matmul: PrimFunc, name: str) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match=f"'{name}' is how traces name handles; give the knob another"):
+        sch.sample_categorical([1, 2], name)
+
+
+@pytest.mark.parametrize("name", ["", "x y", "x" * 101, 5])
+def test_the_name_of_a_knob_is_one_that_a_trace_holds(matmul: PrimFunc, name: Any) -> None:
+    with pytest.raises(ScheduleError, match="is taken, or no identifier of at most 100 characters"):
+        Schedule(matmul).sample_categorical([1, 2], name)
+
+
+@pytest.mark.parametrize("names", ["a", 5])
+def test_the_names_of_a_tile_are_a_list(matmul: PrimFunc, names: Any) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match="names are a list of the 1 knobs' names"):
+        sch.sample_perfect_tile(sch.get_loops(sch.get_block("C"))[0], 2, names=names)
+
+
+def test_a_tile_of_many_factors_is_refused_at_once(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match="a loop is cut into at most 16 factors, got 200"):
+        sch.sample_perfect_tile(sch.get_loops(sch.get_block("C"))[0], 200)
+
+
+@pytest.mark.parametrize("values", [[], [0], [1.5], [True], ["a"], [2**31 + 1], None, 5, "12"])
+def test_candidates_are_integers_that_a_split_takes(matmul: PrimFunc, values: Any) -> None:
+    sch = Schedule(matmul)
+    with pytest.raises(ScheduleError, match="candidates are a list of integers from 1 to 2"):
+        sch.sample_categorical(values)
+    assert (sch.knobs, sch.trace.instructions) == ({}, ())
+
+
+def test_candidates_of_numpy_have_a_json_form(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    sch.sample_categorical(np.array([4, 2]), "width")  # type: ignore[arg-type]
+    again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(matmul)
+    assert again.knobs["width"].domain == (2, 4)
 
 
 def test_a_trace_with_a_perfect_tile_needs_a_value_for_each_knob(matmul: PrimFunc) -> None:

@@ -74,6 +74,37 @@ def test_a_value_outside_of_the_domain_is_refused(matmul: PrimFunc) -> None:
             {"version": 1, "steps": [{"do": "get_block", "block": 0, "out": ["b0"], "speed": 1}]},
             "get_block has no argument 'speed'; known: block (at /steps/0/speed)",
         ),
+        (
+            {"version": 1, "steps": [{"do": "get_blocks", "out": ["b0", "b0"]}]},
+            "'b0' is given a second time (at /steps/0/out/1)",
+        ),
+        (
+            {
+                "version": 1,
+                "steps": [
+                    {"do": "get_block", "block": 0, "out": ["b0"]},
+                    {"do": "sample_categorical", "candidates": [1, 2], "out": ["b0"]},
+                ],
+            },
+            "'b0' is given a second time (at /steps/1/out/0)",
+        ),
+        (
+            {"version": 1, "steps": [{"do": "annotate", "at": "b0", "key": "note", "value": 2**53}]},
+            "expected an integer, got 9007199254740992 (at /steps/0/value)",
+        ),
+        *(
+            (
+                {
+                    "version": 1,
+                    "steps": [
+                        {"do": "transform_layout", "block": "b0", "index": 0, "index_map": [[[1, 0]]]}
+                        | {"pad_value": value}
+                    ],
+                },
+                f"expected a number, got {value!r} (at /steps/0/pad_value)",
+            )
+            for value in (float("nan"), float("inf"), 2**53, "12", "-0", "٣", "9" * 30, "infinity", [], {})
+        ),
     ],
 )
 def test_what_is_no_trace_is_refused_with_a_pointer(data: Any, text: str) -> None:
@@ -86,3 +117,16 @@ def test_a_name_that_no_step_gave_is_refused(matmul: PrimFunc) -> None:
     trace = Trace.from_json({"version": 1, "steps": [{"do": "unroll", "loop": "l7"}]})
     with pytest.raises(TraceError, match=r"^no earlier step gave 'l7' \(at /steps/0/loop\)$"):
         trace.apply(matmul)
+
+
+def test_python_of_a_trace_uses_no_keyword_as_a_name(matmul: PrimFunc) -> None:
+    steps = [
+        {"do": "get_block", "block": 0, "out": ["b0"], "hints": ["class"]},
+        {"do": "get_loops", "block": "b0", "out": ["l0", "l1", "l2"], "hints": ["float", "None", "k"]},
+        {"do": "reorder", "loops": ["l1", "l0"]},
+    ]
+    assert Trace.from_json({"version": 1, "steps": steps}).script() == (
+        "class_1 = sch.get_block('class')\n"
+        "float_1, None_1, _ = sch.get_loops(class_1)\n"
+        "sch.reorder(None_1, float_1)\n"
+    )

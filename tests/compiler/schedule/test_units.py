@@ -232,6 +232,14 @@ def reason_of(f: Callable[[], object]) -> str:
     return f"{caught.value.primitive}: {caught.value.reason}"
 
 
+def test_an_intrinsic_is_named_by_a_string(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    _, j, _ = sch.get_loops(sch.get_block("C"))
+    assert reason_of(lambda: sch.tensorize(j, ["dot_16x4_f32"])) == (  # type: ignore[arg-type]
+        "tensorize: an intrinsic is named by a string, got ['dot_16x4_f32']"
+    )
+
+
 def test_an_unknown_intrinsic_lists_the_known_ones(matmul: PrimFunc) -> None:
     sch = Schedule(matmul)
     _, j, _ = sch.get_loops(sch.get_block("C"))

@@ -94,6 +94,22 @@ def test_a_refused_primitive_names_the_users_line(func: PrimFunc) -> None:
     assert line.strip() == 'sch.vectorize(sch.get_loops(sch.get_block("C"))[2])'
 
 
+def test_a_constraint_cannot_change_the_configs(func: PrimFunc) -> None:
+    def product(knobs: Mapping[str, Any]) -> Any:
+        out = knobs["rows"]
+        out *= knobs["columns"]
+        return out <= 32
+
+    columns = user_space(func, tiles, [product]).sketches[0].columns
+    assert columns.enumerate().tolist() == [[1, 8], [1, 16], [2, 8], [2, 16], [4, 8]]
+
+
+@pytest.mark.parametrize("constraints", [in_columns, None, 3, "ab", iter([in_columns])])
+def test_constraints_are_a_list(func: PrimFunc, constraints: Any) -> None:
+    with pytest.raises(SpaceError, match="constraints are a list of functions, got"):
+        user_space(func, tiles, constraints)
+
+
 def endless(sch: Schedule) -> None:
     for _ in range(7):
         sch.sample_structure([0, 1])
