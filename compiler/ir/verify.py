@@ -5,7 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..arith import LARGEST, Atom, Fn, Poly, Var, is_positive, positive_atoms, proven_negative, reach
+from ..arith import (
+    LARGEST,
+    Atom,
+    Fn,
+    Poly,
+    Var,
+    is_injective,
+    is_positive,
+    poly,
+    positive_atoms,
+    proven_negative,
+    reach,
+    substitute,
+)
 from .errors import VerifyError
 from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
@@ -134,6 +147,24 @@ def _stored(block: Block, where: str, at: str) -> None:
             raise VerifyError(f"{where}: the init uses the reduce variable {it.name!r}", at)
     if block.init is not None and any(x.buffer is b for x in _loads(block.init)):
         raise VerifyError(f"{where}: the init reads {b.name!r}, which it is the first to write", at)
+    if block.init is not None:
+        _begins_once(block, where, at)
+
+
+def _begins_once(block: Block, where: str, at: str) -> None:
+    """The first iteration of the reduce loops, and no other, is step 0, which the init comes before."""
+    steps = [n for n, kind in enumerate(block.kinds) if kind is IterKind.REDUCE]
+    binds = [block.binds[n] for n in steps]
+    loops = {v for p in binds for v in p.vars()}
+    first: dict[Atom, Poly] = {v: poly(0) for v in loops}
+    extents = [block.iters[n].extent for n in steps]
+    if any(substitute(p, first).const != 0 for p in binds) or not is_injective(binds, extents, loops):
+        names = ", ".join(repr(block.iters[n].name) for n in steps)
+        raise VerifyError(
+            f"{where}: the steps {names} must be 0 in the first iteration of their loops, "
+            "before which the init stands, and in no other",
+            at,
+        )
 
 
 def _unique(names: Iterable[str], what: str, at: str) -> None:

@@ -212,3 +212,19 @@ def test_an_init_starts_from_what_is_there_before_the_steps(init, reason):
     with pytest.raises(VerifyError) as e:
         parse_script(text)
     assert str(e.value) == f"block 'S': {reason}"
+
+
+@pytest.mark.parametrize("step", ["1", "k // 2", "7 - k"])
+def test_a_reduction_begins_in_the_first_iteration_of_its_loops_and_in_no_other(step: str) -> None:
+    text = (
+        "def main(A: float32[4, 8], C: float32[4]):\n"
+        "    for i in range(4):\n"
+        "        for k in range(8):\n"
+        f"            with block('C', i=spatial(i), k=reduce({step}, 8)):\n"
+        "                with init():\n"
+        "                    C[i] = 0.0\n"
+        "                C[i] += A[i, k]\n"
+    )
+    with pytest.raises(VerifyError, match="must be 0 in the first iteration of their loops") as caught:
+        parse_script(text)
+    assert "block 'C': the steps 'k'" in str(caught.value)
