@@ -155,13 +155,16 @@ def _bounds(buffer: Buffer, accesses: list[_Access]) -> list[Range]:
 
 
 def _divisible(bound: Poly) -> Poly:
-    """A bound as code may compute it: where a loop is empty, what its bound divides may be below 0."""
+    """A bound as code may compute it: where a loop is empty, what its bound divides or takes the minimum of may
+    be below 0."""
     values: dict[Atom, Poly] = {}
     for a in bound.atoms():
         if type(a) is Fn:
             x, y = _divisible(a.a), _divisible(a.b)
-            if a.op in ("floordiv", "ceildiv") and not proven_negative(-lower(x) - 1):
+            if a.op != "max" and not proven_negative(-lower(x) - 1):
                 x = maximum(x, 0)
+            if a.op == "min" and not proven_negative(-lower(y) - 1):
+                y = maximum(y, 0)
             values[a] = poly(Fn(a.op, x, y))
     return substitute(bound, values) if values else bound
 

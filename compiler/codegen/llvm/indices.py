@@ -49,10 +49,10 @@ class Indices:
                 elif a is lane:
                     stride += c
                 else:
-                    terms[m] = terms.get(m, 0) + c
+                    _add(terms, m, c)
                 continue
             if not any(self._moves(x) for x in m):
-                terms[m] = terms.get(m, 0) + c
+                _add(terms, m, c)
                 continue
             for n, x in self._resolved(Poly({m: c})).terms.items():
                 if not n:
@@ -61,9 +61,9 @@ class Indices:
                     if len(n) == 1 and n[0] is lane:
                         stride += x
                     else:
-                        lane_terms[n] = lane_terms.get(n, 0) + x
+                        _add(lane_terms, n, x)
                 else:
-                    terms[n] = terms.get(n, 0) + x
+                    _add(terms, n, x)
         return Index(terms, constant, stride, lane_terms)
 
     def total(self, terms: Terms, constant: int = 0) -> str | int:
@@ -245,6 +245,15 @@ class Indices:
         one = self._b.pure(f"insertelement {kind} poison, {element} {{}}, i64 0", value)
         mask = vector_type("i32", self._point.lanes)
         return self._b.pure(f"shufflevector {kind} {{}}, {kind} poison, {mask} zeroinitializer", one)
+
+
+def _add(terms: Terms, m: Monomial, c: int) -> None:
+    """Adds c * m; terms that cancel each other vanish."""
+    total = terms.get(m, 0) + c
+    if total:
+        terms[m] = total
+    else:
+        del terms[m]
 
 
 def _first(part: tuple[int, str | int, int]) -> int:

@@ -116,3 +116,24 @@ def test_nothing_beyond_the_last_element_of_a_tiled_loop_is_touched(n, vector, o
     tw.build(sch)(given[256 : 256 + n], out)
     np.testing.assert_array_equal(out, values * 2 + 1)
     assert (memory[:256] == -77).all() and (memory[256 + n :] == -77).all()
+
+
+def test_terms_that_cancel_where_a_loop_is_unrolled_leave_nothing_to_divide_by():
+    a = te.placeholder((3, 4), "int32", name="A")
+
+    def spread(y, i):
+        inside = te.all((i + 1) // 2 > 0, i < ((i + 1) // 2) * 2)
+        return te.if_then_else(inside, a[y, (i + 1) // 2 - 1], te.const(0, "int32"))
+
+    s = te.compute((3, 6), spread, name="S")
+    y, x = te.reduce_axis((0, 3), name="y"), te.reduce_axis((0, 2), name="x")
+    b = te.compute((5,), lambda w: te.sum(s[y, w + x], axis=[y, x]), name="B")
+    sch = Schedule(te.create_prim_func([a, b]))
+    w, y_loop, x_loop = sch.get_loops(sch.get_block("B"))
+    sch.compute_at(sch.get_block("S"), x_loop)
+    # With w = 1 the condition is over 1 + f // 2 - f // 2, f being the fused loop.
+    sch.fuse(y_loop, x_loop)
+    sch.unroll(w)
+    given, out = np.arange(1, 13, dtype=np.int32).reshape(3, 4), np.zeros(5, np.int32)
+    tw.build(sch)(given, out)
+    np.testing.assert_array_equal(out, [15, 15, 18, 18, 21])

@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright.compiler import interpret, te
 from tilewright.compiler.ir import PrimFunc, bind_sizes
+from tilewright.compiler.runtime.dims import evaluate
 from tilewright.compiler.schedule import LoopRV, Schedule, ScheduleError
 
 SIZES = (0, 1, 2, 7, 8, 31, 32, 33, 100)
@@ -135,6 +136,27 @@ def test_a_fused_copy_of_any_size_runs_whole_tiles_first():
         out = np.full((columns, rows), -7, np.int32)
         kernel(x, out)
         np.testing.assert_array_equal(out, x.T + 1)
+
+
+def test_the_bounds_of_a_moved_buffer_hold_where_the_loop_that_reads_it_is_empty():
+    m, n = te.var("m"), te.var("n")
+    a = te.placeholder((n,), "int32", "A")
+    x = te.placeholder((n, m), "int32", "X")
+    s = te.compute((n,), lambda i: a[i] + 1, name="S")
+    o = te.compute((m, n), lambda j, i: x[i, j] - s[i], name="O")
+    sch = Schedule(te.create_prim_func([a, x, o]))
+    sch.transform_layout(sch.get_block("S"), 0, lambda i: (i % 3, i // 3))
+    sch.split(sch.fuse(*loops_of(sch, "O")), [None, 8], overlap=1)
+    kernel = tw.build(sch)
+    # The first tile begins at 0 or before, and m * n - 8 below 0 is no place to begin.
+    for rows, columns in ((7, 0), (4096, 0), (0, 3), (1, 1), (5, 7)):
+        (needed,) = [evaluate(w.bytes, {"n": rows, "m": columns}) for w in kernel.workspaces]
+        assert needed >= 4 * rows
+        given = np.arange(rows, dtype=np.int32)
+        ones = np.ones((rows, columns), np.int32)
+        out = np.full((columns, rows), -7, np.int32)
+        kernel(given, ones, out)
+        np.testing.assert_array_equal(out, ones.T - (given + 1))
 
 
 def reduction() -> PrimFunc:
