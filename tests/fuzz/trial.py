@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from guarded import Guarded
+from guarded import Guarded, Workspaces
 from workloads import WORKLOADS, Workload
 
 import tilewright as tw
@@ -91,12 +91,16 @@ def judge(name: str, sch: Schedule, target: str) -> Failure | str | None:
         kernel = tw.build(sch, target)
     except tw.BuildError as e:
         return str(e).split("\n", 1)[0]
-    for calls in _calls(name):
-        for call in calls:
-            for at_end in (True, False):
-                failure = _run(kernel, sch.func, call, at_end)
-                if failure is not None:
-                    return failure
+    with Workspaces() as workspaces:
+        for calls in _calls(name):
+            for call in calls:
+                for at_end in (True, False):
+                    failure = _run(kernel, sch.func, call, at_end)
+                    if failure is None and not workspaces.untouched():
+                        where = f" with {dict(call.sizes)}" if call.sizes else ""
+                        failure = Failure("out of bounds", f"bytes beside a workspace were written{where}")
+                    if failure is not None:
+                        return failure
     return None
 
 
