@@ -155,8 +155,8 @@ def _bounds(buffer: Buffer, accesses: list[_Access]) -> list[Range]:
 
 
 def _divisible(bound: Poly) -> Poly:
-    """A bound as code may compute it: where a loop is empty, what its bound divides or takes the minimum of may
-    be below 0."""
+    """A bound as code may compute it: where a loop is empty, what its bound divides, or takes the minimum of,
+    may be below 0."""
     values: dict[Atom, Poly] = {}
     for a in bound.atoms():
         if type(a) is Fn:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
 from .index_expr import lambda_text
 from .pad_number import number_of
 from .steps import STEPS
-from .trace import Instruction, Trace
+from .trace import Instruction, Trace, tile_names
 
 
 def script(trace: Trace, schedule: str = "sch") -> str:
@@ -16,7 +17,13 @@ def script(trace: Trace, schedule: str = "sch") -> str:
     names: dict[str, str] = {}
     taken: set[str] = {schedule, "_", "float"}
     used = {x for i in trace.instructions for x in _references(i)}
-    lines = [_line(i, names, taken, used, schedule) for i in trace.instructions]
+    lines: list[str] = []
+    loops: dict[str, str] = {}
+    knobs: list[str] = []
+    for i in trace.instructions:
+        lines.append(_line(i, names, taken, used, schedule, _chosen_names(i, loops, knobs)))
+        loops |= dict(zip(i.outputs, i.hints, strict=False))
+        knobs += i.outputs if STEPS[i.name].out in ("knob", "knobs") else ()
     return "\n".join(line for line in lines if line) + "\n"
 
 
@@ -31,8 +38,15 @@ def _references(i: Instruction) -> list[str]:
     return out
 
 
-def _line(i: Instruction, names: dict[str, str], taken: set[str], used: set[str], schedule: str) -> str:
-    call = f"{schedule}.{i.name}({', '.join(_arguments(i, names))})"
+def _line(
+    i: Instruction,
+    names: dict[str, str],
+    taken: set[str],
+    used: set[str],
+    schedule: str,
+    more: list[str],
+) -> str:
+    call = f"{schedule}.{i.name}({', '.join([*_arguments(i, names), *more])})"
     live = [o in used for o in i.outputs]
     if not any(live) and i.name.startswith("get_"):
         return ""
@@ -89,3 +103,13 @@ def _arguments(i: Instruction, names: dict[str, str]) -> list[str]:
             text = repr(list(v)) if isinstance(v, tuple) else repr(v)
         out.append(f"{key}={text}" if kind in ("factors", "order") or key in defaults else text)
     return out
+
+
+def _chosen_names(i: Instruction, loops: Mapping[str, str], knobs: Sequence[str]) -> list[str]:
+    """The argument that names the knobs, where they are not those that a schedule would give them."""
+    given = list(i.outputs)
+    if STEPS[i.name].out == "knob" and given != [f"k{len(knobs)}"]:
+        return [f"name={given[0]!r}"]
+    if STEPS[i.name].out == "knobs" and given != tile_names(loops.get(i.args["loop"], ""), len(given), knobs):
+        return [f"names={given!r}"]
+    return []

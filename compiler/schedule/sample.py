@@ -15,7 +15,7 @@ from .handles import BlockRV, LoopRV
 from .primitives import compute_locations
 from .primitives.split import MAX_FACTOR
 from .recorder import Recorder
-from .trace import MAX_TEXT, Instruction
+from .trace import MAX_TEXT, Instruction, tile_names
 
 T = TypeVar("T")
 #: Factors of one tile: their constraint doubles with each.
@@ -29,6 +29,9 @@ class Sample(Recorder):
     def sample_categorical(self, candidates: Sequence[int], name: str | None = None) -> Knob:
         """A knob: an integer that the search chooses. With it in a split, the schedule is that of a
         sketch.
+
+        before: `for j in range(64): …` after `split(j, [None, sample_categorical([8, 16], "w")])`:
+        `for j_0 in range(ceildiv(64, w)): for j_1 in range(w): …`
 
         Raises ScheduleError where the candidates are not integers from 1 to 2**31, and for a name that is
         taken, or like those of handles in traces (`b0`, `l3`).
@@ -48,6 +51,10 @@ class Sample(Recorder):
         """n factors for `split` whose product is the loop's extent. The first is None, what the others leave;
         each of the others is a knob over the extent's divisors, the last of at most
         `max_innermost_factor`. `names` are those of the n - 1 knobs.
+
+        before: `for i in range(12): …` after `split(i, sample_perfect_tile(i, 2))`:
+        `for i_0 in range(ceildiv(12, i_tile0)): for i_1 in range(i_tile0): …`, with i_tile0 one of the
+        divisors 1, 2, 3, 4, 6 and 12
 
         Raises ScheduleError for a loop whose extent is not a number, and for n below 1 or above 16.
         """
@@ -69,7 +76,7 @@ class Sample(Recorder):
             raise refuse(f"a loop is cut into at most {MAX_TILES} factors, got {n}")
         if names is not None and (isinstance(names, str) or not isinstance(names, Sequence)):
             raise refuse(f"names are a list of the {n - 1} knobs' names, got {names!r}")
-        chosen = tuple(names) if names is not None else tuple(self._tile_names(loop, n))
+        chosen = tuple(names) if names is not None else tuple(tile_names(loop.var.name, n - 1, self._knobs))
         if len(chosen) != n - 1 or len(set(chosen)) != len(chosen):
             raise refuse(f"{n} factors have {n - 1} knobs with names of their own, got {list(chosen)}")
         for name in chosen:
@@ -114,15 +121,6 @@ class Sample(Recorder):
                 span=user_span(),
             )
         return options[self._chooser.choose([_label(o) for o in options], "structure")]
-
-    def _tile_names(self, loop: LoopRV, n: int) -> list[str]:
-        stem, count = f"{loop.var.name[: MAX_TEXT - 20]}_tile", 0
-        names: list[str] = []
-        while len(names) < n - 1:
-            if f"{stem}{count}" not in self._knobs:
-                names.append(f"{stem}{count}")
-            count += 1
-        return names
 
     def _free(self, name: str, step: str) -> None:
         fine = isinstance(name, str) and name.isidentifier() and len(name) <= MAX_TEXT

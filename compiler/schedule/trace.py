@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,12 @@ class Trace:
         from .python import script
 
         return script(self)
+
+
+def tile_names(loop: str, count: int, taken: Container[str]) -> list[str]:
+    """The names of a loop's `count` factors, where nobody chose others."""
+    numbered = (f"{loop[: MAX_TEXT - 20]}_tile{n}" for n in itertools.count())
+    return list(itertools.islice((name for name in numbered if name not in taken), count))
 
 
 def _check_given_once(steps: Sequence[Instruction], at: str) -> None:

@@ -41,7 +41,10 @@ def annotate_loop(func: PrimFunc, loop: Var, key: str, value: str | int) -> Prim
 
 
 def annotate_block(func: PrimFunc, block: str, key: str, value: str | int) -> PrimFunc:
-    """Attaches a key and a value to a block; the same key again replaces the value."""
+    """Attaches a key and a value to a block; the same key again replaces the value.
+
+    before: `with block('B')` after `annotate(B, "hint", 1)`: the same block, with `hint=1`
+    """
     find_block(func, block, "annotate")
 
     def visit(s: Stmt) -> Stmt:
@@ -85,7 +88,11 @@ def unannotate_loop(func: PrimFunc, loop: Var, key: str) -> PrimFunc:
 
 
 def unannotate_block(func: PrimFunc, block: str, key: str) -> PrimFunc:
-    """Takes an annotation off a block. Refused: a key that is not there."""
+    """Takes an annotation off a block.
+
+    before: the block with `hint=1` after `unannotate(B, "hint")`: the block without it
+    Refused: a key that is not there.
+    """
     _, at = find_block(func, block, "unannotate")
     check_annotated(func, at, f"block {block!r}", key)
 

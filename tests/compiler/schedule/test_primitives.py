@@ -87,6 +87,11 @@ def reverse_compute_at_a_tile(s: Schedule) -> None:
     s.reverse_compute_at(s.get_block("C"), i0)
 
 
+def compute_at_a_sampled_location(s: Schedule) -> None:
+    b = s.get_block("B")
+    s.compute_at(b, s.sample_compute_location(b, decision=1))
+
+
 CHAIN = [
     split_with_a_tail,
     split_inner_inferred,
@@ -103,6 +108,7 @@ CHAIN = [
     compute_at_a_tile,
     compute_at_an_overlapped_tile,
     reverse_compute_at_a_tile,
+    compute_at_a_sampled_location,
 ]
 
 

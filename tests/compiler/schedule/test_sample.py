@@ -1,6 +1,7 @@
 """Samplers: what they offer, what of it enters the trace, and how it is replayed."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,17 @@ def test_outside_of_a_search_the_first_structure_is_taken(matmul: PrimFunc) -> N
 def test_a_structure_is_sampled_from_a_list(matmul: PrimFunc, options: list[int]) -> None:
     with pytest.raises(ScheduleError, match="options are a list with something in it"):
         Schedule(matmul).sample_structure(options)
+
+
+def test_a_sketch_prints_its_open_knobs(matmul: PrimFunc, golden: Callable[[str, str], None]) -> None:
+    sch = Schedule(matmul)
+    i, j, _ = sch.get_loops(sch.get_block("C"))
+    sch.split(i, sch.sample_perfect_tile(i, 3, max_innermost_factor=4))
+    sch.split(j, [None, sch.sample_categorical([2, 4], "width")])
+    constraints = "\n".join(f"{c!r} <= 0" for c in sch.constraints)
+    golden("sketch_of_sampled_factors", f"{sch}\n{sch.trace.script()}\n{constraints}\n")
+    again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(matmul)
+    written = Schedule(matmul)
+    exec(sch.trace.script(), {"sch": written})
+    assert (str(again), again.trace) == (str(sch), sch.trace)
+    assert (str(written), written.trace) == (str(sch), sch.trace)
