@@ -7,11 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compiler.runtime import function
-from tilewright.compiler.runtime.arrays import WORKSPACE_ALIGNMENT
-
 PAGE = 4096
-_FILL, _POISON = 0x5C, 0xA5
 _READ_WRITE, _NONE = 3, 0
 _PRIVATE_ANONYMOUS = 0x22
 
@@ -28,9 +24,11 @@ class Guarded:
     """Memory for one array between two pages without access.
 
     at_end: the array's last byte is the last before the page behind it; else its first byte is the first
-    after the page before it. The bytes beside the array are of one pattern, and `untouched` says whether they
-    still are: what lies between the array and the other page is caught that way.
+    after the page before it. The bytes beside the array are `_FILL`, and `untouched` says whether they still
+    are: what lies between the array and the other page is caught that way.
     """
+
+    _FILL = 0x5C
 
     def __init__(self, array: Array, *, at_end: bool) -> None:
         body = max(1, -(-array.nbytes // PAGE)) * PAGE
@@ -40,7 +38,7 @@ class Guarded:
             raise MemoryError(f"no memory for {self._size} bytes")
         self._base = int(base)
         self._low = self._base + PAGE
-        ctypes.memset(self._low, _FILL, body)
+        ctypes.memset(self._low, self._FILL, body)
         for page in (self._base, self._low + body):
             if _libc.mprotect(page, PAGE, _NONE):
                 raise OSError(ctypes.get_errno(), "mprotect")
@@ -50,40 +48,23 @@ class Guarded:
         self.array: Array = np.ndarray(array.shape, array.dtype, memory, self._offset)
         self.array[...] = array
 
+    def poison(self) -> None:
+        """Makes the array NaN, or -1, or the largest number."""
+        self._bytes[self._offset : self._offset + self.array.nbytes] = 0xFF
+
     def untouched(self) -> bool:
         """Whether the bytes beside the array are as they were."""
         before, behind = self._bytes[: self._offset], self._bytes[self._offset + self.array.nbytes :]
-        return bool((before == _FILL).all() and (behind == _FILL).all())
+        return bool((before == self._FILL).all() and (behind == self._FILL).all())
+
+    @staticmethod
+    def workspace(nbytes: int) -> Guarded:
+        """Poisoned memory as a kernel is given it: aligned to 64 bytes, so that it ends at a page without
+        access but for what the alignment leaves."""
+        made = Guarded(np.empty(-(-max(1, nbytes) // 64) * 64, np.uint8), at_end=True)
+        made.poison()
+        return made
 
     def free(self) -> None:
         """Gives the memory back; the array must not be used any more."""
         _libc.munmap(self._base, self._size)
-
-
-class Workspaces:
-    """While this is entered, kernels' workspaces are guarded memory too: poisoned, aligned to 64 bytes, the
-    last of which end at a page without access."""
-
-    def __init__(self) -> None:
-        self._made: list[tuple[Guarded, int]] = []
-
-    def __enter__(self) -> Workspaces:
-        self._saved = function.aligned_bytes
-        function.aligned_bytes = self._make
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        function.aligned_bytes = self._saved
-        for memory, _count in self._made:
-            memory.free()
-
-    def _make(self, count: int) -> Array:
-        whole = np.full(-(-count // WORKSPACE_ALIGNMENT) * WORKSPACE_ALIGNMENT, _POISON, np.uint8)
-        whole[count:] = _FILL
-        memory = Guarded(whole, at_end=True)
-        self._made.append((memory, count))
-        return memory.array[:count]
-
-    def untouched(self) -> bool:
-        """Whether nothing beside the workspaces was written."""
-        return all(m.untouched() and bool((m.array[count:] == _FILL).all()) for m, count in self._made)

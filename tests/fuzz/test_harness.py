@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.compiler import te
 from tilewright.compiler.arith import Var, poly
 from tilewright.compiler.ir import Block, For, PrimFunc, Stmt, rewrite
 from tilewright.compiler.schedule import Schedule, Trace, primitives
+from tilewright.compiler.schedule.primitives import kinds, merge
 from tilewright.compiler.schedule.primitives.loops import add_predicate, reorder
 from tilewright.compiler.schedule.steps import STEPS
 
@@ -100,3 +102,46 @@ def test_every_step_of_a_schedule_is_drawn() -> None:
     from draw import COVERED
 
     assert set(STEPS) == COVERED
+
+
+def shifted(by: int) -> PrimFunc:
+    """B and then C, which reads B one element before or behind its own."""
+    a = te.placeholder((9,), "int32", name="A")
+    b = te.compute((9,), lambda i: a[i] * 2, name="B")
+
+    def value(i: te.Index) -> te.Value:
+        return te.if_then_else(te.all(i + by >= 0, i + by < 9), b[i + by], te.const(0, "int32"))
+
+    return te.create_prim_func([a, te.compute((9,), value, name="C")], name="shifted")
+
+
+def merged(by: int, monkeypatch: pytest.MonkeyPatch) -> Schedule:
+    """Both in one loop, by primitives that prove nothing."""
+    from trial import program
+    from workloads import WORKLOADS, Workload
+
+    name = f"shifted by {by}"
+    monkeypatch.setitem(WORKLOADS, name, Workload(lambda: shifted(by)))  # type: ignore[arg-type]
+    monkeypatch.setattr(merge, "crossing", lambda first, second: None)
+    monkeypatch.setattr(kinds, "check_independent", lambda func, at, primitive: None)
+    sch = Schedule(program(name))
+    sch.merge_loops(*(sch.get_loops(sch.get_block(b))[0] for b in ("B", "C")))
+    return sch
+
+
+def test_a_read_of_what_was_never_written_is_found_by_its_poison(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trial import Failure, judge
+
+    verdict = judge("shifted by 1", merged(1, monkeypatch), "llvm")
+    assert isinstance(verdict, Failure) and (verdict.kind, "got -1" in verdict.message) == ("differs", True)
+
+
+def test_a_parallel_loop_that_needs_its_order_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trial import Failure, judge
+
+    sch = merged(-1, monkeypatch)
+    in_order = judge("shifted by -1", sch, "llvm")
+    sch.parallel(sch.get_loops(sch.get_block("B"))[0])
+    verdict = judge("shifted by -1", sch, "llvm")
+    assert in_order is None
+    assert isinstance(verdict, Failure) and verdict.message.startswith("with parallel loops from their ends")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import composed
+
 from tilewright.compiler import te, topi
 from tilewright.compiler.ir import PrimFunc
 
@@ -345,6 +347,8 @@ _MNK = tuple(
     for m, n, k in ((0, 3, 2), (1, 1, 1), (4, 16, 3), (5, 17, 7), (8, 8, 8), (3, 2, 0), (13, 9, 1))
 )
 
+_NM = tuple({"n": n, "m": m} for n, m in ((0, 3), (3, 0), (1, 1), (5, 7), (8, 16), (13, 9)))
+
 WORKLOADS: Mapping[str, Workload] = {
     "add": Workload(_operator(op="add", shape=[3, 13])),
     "add of uint64": Workload(_operator(op="add", shape=[5, 7], dtype="uint64")),
@@ -425,4 +429,17 @@ WORKLOADS: Mapping[str, Workload] = {
     "symbolic chain": Workload(_symbolic_add, sizes=_N),
     "symbolic matmul": Workload(_symbolic_matmul, sizes=_MNK),
     "symbolic rows": Workload(_symbolic_rows, sizes=_N),
+    "attention": Workload(composed.attention, exact=False),
+    "pooled convolution": Workload(composed.pooled_convolution),
+    "outputs read again": Workload(composed.outputs_read_again),
+    "wrapped reads": Workload(composed.wrapped),
+    "up and down": Workload(composed.up_and_down),
+    "transposed convolution": Workload(
+        _operator(op="conv2d_transpose", ci=2, h=3, w=4, co=2, kh=3, kw=2, stride=2)
+    ),
+    "average pool": Workload(
+        _operator(op="pool2d", c=2, h=5, w=6, function="avg", window=3, pad=1, dtype="int8")
+    ),
+    "symbolic rows and columns": Workload(composed.symbolic_rows_and_columns, sizes=_NM),
+    "symbolic convolution": Workload(composed.symbolic_convolution, sizes=_N),
 }
