@@ -155,7 +155,7 @@ class Poly:
         return None
 
     def __add__(self, other: IntoPoly) -> Poly:
-        right = poly(other)
+        right = other if type(other) is Poly else poly(other)
         if not right.terms:
             return self
         if not self.terms:
@@ -170,13 +170,14 @@ class Poly:
         return Poly(out)
 
     def __mul__(self, other: IntoPoly) -> Poly:
-        right = poly(other)
-        c = right.const
-        if c is not None:
+        right = other if type(other) is Poly else poly(other)
+        factors = right.terms
+        if not factors or (len(factors) == 1 and () in factors):
+            c = factors.get((), 0)
             return self if c == 1 else Poly({m: a * c for m, a in self.terms.items()} if c else {})
         out: dict[Monomial, int] = {}
         for m, a in self.terms.items():
-            for n, b in right.terms.items():
+            for n, b in factors.items():
                 k = tuple(sorted(m + n)) if m and n else m + n
                 total = out.get(k, 0) + a * b
                 if total:
@@ -186,10 +187,11 @@ class Poly:
         return Poly(out)
 
     def __neg__(self) -> Poly:
-        return self * -1
+        return Poly({m: -a for m, a in self.terms.items()})
 
     def __sub__(self, other: IntoPoly) -> Poly:
-        return self + -poly(other)
+        right = other if type(other) is Poly else poly(other)
+        return self + Poly({m: -a for m, a in right.terms.items()}) if right.terms else self
 
     def __rsub__(self, other: IntoPoly) -> Poly:
         return poly(other) - self
