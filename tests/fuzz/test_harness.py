@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import pytest
 
 from tilewright.compiler import te
 from tilewright.compiler.arith import Var, poly
+from tilewright.compiler.codegen.c.compile import COMPILERS
 from tilewright.compiler.ir import Block, For, PrimFunc, Stmt, rewrite
 from tilewright.compiler.schedule import Schedule, Trace, primitives
 from tilewright.compiler.schedule.primitives import kinds, merge
@@ -145,3 +147,16 @@ def test_a_parallel_loop_that_needs_its_order_is_found(monkeypatch: pytest.Monke
     verdict = judge("shifted by -1", sch, "llvm")
     assert in_order is None
     assert isinstance(verdict, Failure) and verdict.message.startswith("with parallel loops from their ends")
+
+
+@pytest.mark.skipif(not any(map(shutil.which, COMPILERS)), reason="there is no C compiler")
+def test_a_guarded_read_in_c_touches_nothing_behind_the_array() -> None:
+    code = (
+        "import tilewright\n"
+        "from trial import judge, program\n"
+        "sch = tilewright.Schedule(program('outputs read again'))\n"
+        "sch.pad_einsum(sch.get_block('D'), [2, 4])\n"
+        "print(judge('outputs read again', sch, 'c'))\n"
+    )
+    done = run(code)
+    assert (done.stdout, done.returncode) == ("None\n", 0)
