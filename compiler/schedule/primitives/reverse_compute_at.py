@@ -72,11 +72,20 @@ def check_written_box(
         moving = [v for i in indices for v in i.vars() & inner]
         part = region([indices], inner)
         gapless = len(set(moving)) == len(moving) and all(is_contiguous(i, inner) for i in indices)
+        gapless = gapless and not _masked_inside(b, indices, inner)
         if part is None or not gapless:
             raise ScheduleError("reverse_compute_at", _gaps(at, b), func, at)
         parts.append(part)
     if not _fill(parts, box):
         raise ScheduleError("reverse_compute_at", _gaps(at, producers[0]), func, at)
+
+
+def _masked_inside(b: Block, indices: Sequence[Poly], inner: set[Var]) -> bool:
+    """Whether a predicate leaves elements of the box out that lie inside of the buffer: those of a loop that
+    was split again, which another iteration writes."""
+    beyond = [i - extent for i, extent in zip(indices, b.buffer.shape, strict=True)]
+    spatial = b.loop_vars(IterKind.SPATIAL) & inner
+    return any(p.vars() & spatial and p not in beyond for p in b.predicates)
 
 
 def _gaps(at: For, b: Block) -> str:

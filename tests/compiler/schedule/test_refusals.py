@@ -351,3 +351,15 @@ def test_a_split_into_very_many_loops_is_refused(chain: PrimFunc) -> None:
     assert reason_of(lambda: sch.split(i, [1] * 40)) == (
         "split: at most 32 new loops are made, got 40 factors"
     )
+
+
+def test_a_consumer_takes_no_tile_whose_end_another_iteration_writes(chain: PrimFunc) -> None:
+    """A loop that was split twice runs past the tile: six iterations of which four write."""
+    sch = Schedule(chain)
+    b = sch.get_block("B")
+    i, _ = sch.get_loops(b)
+    outer, inner = sch.split(i, [None, 4])
+    sch.split(inner, [None, 3])
+    assert reason_of(lambda: sch.reverse_compute_at(sch.get_block("C"), outer)) == (
+        "reverse_compute_at: what an iteration of loop 'i_0' writes of B is not a box without gaps"
+    )
