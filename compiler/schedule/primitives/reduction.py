@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Atom, Poly, Var, is_injective, poly, substitute
+from ...arith import Atom, Poly, Var, is_injective, poly, proven_negative, substitute
 from ...ir import Block, For, IterKind, PrimFunc, Stmt, map_expr
 from ...ir.annotations import without_unit
+from ..depend import accesses, inner_loops
 from ..errors import ScheduleError
 from ..find import find_block, find_loop
 from ..overlap import check_overlaps
@@ -35,6 +36,25 @@ def check_decompose_reduction(func: PrimFunc, block: Block, path: tuple[For, ...
             loop = f"loop {f.var.name!r}, outside of {at.var.name!r},"
             reason = f"{loop} carries the reduction; the init would run in the middle of it"
             raise ScheduleError("decompose_reduction", reason, func, f)
+    _check_writes_apart(func, block, at)
+
+
+def _check_writes_apart(func: PrimFunc, block: Block, at: For) -> None:
+    """No other block under the loop writes an element of this one, such as another part of a loop of
+    overlapped tiles: the init would run before it instead of behind."""
+    own: dict[Atom, Poly] = {v: poly(Var(v.name, v.extent)) for v in inner_loops((at,))}
+    mine = [substitute(i, own) for i in block.bound_indices()]
+    for a in accesses((at,)):
+        if not a.is_write or a.buffer is not block.buffer or a.block is block:
+            continue
+        if not any(
+            proven_negative(p - q) or proven_negative(q - p) for p, q in zip(mine, a.indices, strict=True)
+        ):
+            reason = (
+                f"{a.block.name!r} under loop {at.var.name!r} may write an element of {block.name!r}, whose "
+                "init would run before that; decompose at a loop inside"
+            )
+            raise ScheduleError("decompose_reduction", reason, func, at)
 
 
 def decompose_reduction(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc, str]:
@@ -44,7 +64,8 @@ def decompose_reduction(func: PrimFunc, name: str, loop: Var) -> tuple[PrimFunc,
     before: `for i: for k: { init: C[i] = 0; C[i] += A[i, k] }`
     after `decompose_reduction(C, k)`: `for i: { C[i] = 0; for k: C[i] += A[i, k] }`
     Returns the program and the init block's name. Refused: a loop inside of another one that carries the
-    reduction, or outside of one that only repeats its steps.
+    reduction, outside of one that only repeats its steps, or around another block that may write the same
+    elements.
     """
     path, block = find_block(func, name, "decompose_reduction")
     at = find_loop(func, loop, "decompose_reduction")

@@ -9,7 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright.compiler import te, topi
 from tilewright.compiler.ir import PrimFunc
-from tilewright.compiler.schedule import LoopRV, Schedule, ScheduleError
+from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError
 
 
 def reason_of(f: Callable[[], object]) -> str:
@@ -427,3 +427,38 @@ def test_a_transpose_is_not_inlined_backwards_into_a_reduction() -> None:
     out = np.full((7, 5), np.nan, np.float32)
     tw.build(sch)(x, y, out)
     np.testing.assert_array_equal(out, (x @ y).T)
+
+
+def tiles_in_two_parts(overlap: int) -> tuple[Schedule, BlockRV]:
+    """Row sums in tiles of two, the last of which stands in a loop of its own."""
+    a = te.placeholder((2, 5, 4), "int32", name="A")
+    k = te.reduce_axis((0, 4), name="k")
+    sums = te.compute((2, 5), lambda n, o: te.sum(a[n, o, k], axis=k), name="Y")
+    sch = Schedule(te.create_prim_func([a, sums], name="sums"))
+    _, o, _ = sch.get_loops(sch.get_block("Y"))
+    tiles, _ = sch.split(o, [None, 2], overlap=overlap)
+    sch.loop_partition(tiles, [-1])
+    return sch, sch.get_block("Y_1")
+
+
+def test_an_init_does_not_pass_another_tile_that_overlaps() -> None:
+    sch, last = tiles_in_two_parts(overlap=1)
+    n, tile, _, _ = sch.get_loops(last)
+    assert reason_of(lambda: sch.decompose_reduction(last, n)) == (
+        "decompose_reduction: 'Y' under loop 'n' may write an element of 'Y_1', whose init would run before "
+        "that; decompose at a loop inside"
+    )
+    sch.decompose_reduction(last, tile)
+    assert_sums(sch)
+
+
+def test_an_init_passes_another_tile_that_writes_other_elements() -> None:
+    sch, last = tiles_in_two_parts(overlap=0)
+    sch.decompose_reduction(last, sch.get_loops(last)[0])
+    assert_sums(sch)
+
+
+def assert_sums(sch: Schedule) -> None:
+    given, out = np.arange(40, dtype=np.int32).reshape(2, 5, 4), np.full((2, 5), -1, np.int32)
+    tw.build(sch)(given, out)
+    np.testing.assert_array_equal(out, given.sum(2))
