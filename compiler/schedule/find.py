@@ -16,7 +16,7 @@ def find_loop(func: PrimFunc, var: Var, primitive: str) -> For:
     for path, _ in func.blocks():
         for n, f in enumerate(path):
             if f.var is var:
-                unit = next((g for g in path[: n + 1] if unit_of(g)), None)
+                unit = next((g for g in path[: n + 1] if g.annotations and unit_of(g)), None)
                 if unit is not None:
                     reason = f"loop {var.name!r} belongs to the unit {unit_of(unit)!r}, which is taken whole"
                     raise ScheduleError(primitive, reason, func, unit)
@@ -40,6 +40,8 @@ def find_block(func: PrimFunc, name: str, primitive: str) -> tuple[tuple[For, ..
 
 def unit_of(loop: For) -> str | None:
     """The name of the unit that the loop holds, if it holds one."""
+    if not loop.annotations:
+        return None
     return next((str(v) for k, v in loop.annotations if k == UNIT), None)
 
 
