@@ -12,7 +12,18 @@ import numpy as np
 
 from ..arith import Atom, Poly, Var, evaluate, floor_div, lower, poly, substitute, upper
 from .index_digits import Digit, all_digits, digits_of, spell_digit
-from .index_expr import MAX_NUMBER, Index, MapError, MapFunction, Plain, names_for, operand, plain_of, spell
+from .index_expr import (
+    MAX_NUMBER,
+    Index,
+    MapError,
+    MapFunction,
+    Plain,
+    function_of,
+    names_for,
+    operand,
+    plain_of,
+    spell,
+)
 
 #: Points of a map that are tried one by one where nothing is proved.
 MAX_POINTS = 1 << 20
@@ -77,9 +88,17 @@ def index_map(function: MapFunction, extents: Sequence[Poly]) -> IndexMap:
     answer = function(*arguments)
     if not isinstance(answer, tuple | list) or not answer:
         raise MapError(f"an index map answers a list of indices, got {answer!r}")
-    outputs = tuple(operand(o, "the output") for o in answer)
+    outputs = _as_in_a_trace(inputs, [operand(o, "the output") for o in answer])
     digits = digits_of(inputs, outputs)
     return _tried(inputs, outputs) if digits is None else _proved(inputs, outputs, digits)
+
+
+def _as_in_a_trace(inputs: Sequence[Var], outputs: Sequence[Poly]) -> tuple[Poly, ...]:
+    """The outputs with their terms in the order in which a trace has them: what is proved of an index may
+    depend on it, and a replayed trace makes the same program."""
+    number: dict[Atom, int] = {v: n for n, v in enumerate(inputs)}
+    plain = tuple(plain_of(o, number) for o in outputs)
+    return tuple(operand(o, "the output") for o in function_of(plain)(*(Index(poly(v)) for v in inputs)))
 
 
 def _proved(

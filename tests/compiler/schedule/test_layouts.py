@@ -10,9 +10,12 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, te
+from tilewright.compiler.arith import poly
 from tilewright.compiler.ir import PrimFunc, structural_equal
 from tilewright.compiler.passes import lowering
 from tilewright.compiler.schedule import Schedule, ScheduleError, Trace, TraceError
+from tilewright.compiler.schedule.index_expr import function_of
+from tilewright.compiler.schedule.index_map import index_map
 from tilewright.compiler.target import Target
 
 Keeps = Callable[[PrimFunc, Callable[[Schedule], object]], None]
@@ -430,3 +433,11 @@ def test_a_map_that_does_more_than_index_arithmetic_is_refused(chain: PrimFunc, 
     with pytest.raises(ScheduleError, match=r"an index map takes|an index has no value") as caught:
         sch.transform_layout(block, 0, map_)
     assert caught.value.span is not None
+
+
+def test_a_map_from_a_trace_has_its_terms_in_the_order_of_the_function() -> None:
+    extents = [poly(10), poly(6)]
+    written = index_map(lambda i, j: (i % 3, j, i // 3), extents)
+    read = index_map(function_of(written.plain()), extents)
+    orders = [[tuple(o.terms.values()) for o in m.outputs] for m in (written, read)]
+    assert orders[0] == orders[1]
