@@ -14,7 +14,7 @@ from ..errors import BuildError
 from ..lowered import Lowered
 from .compile import compile_assembly, compile_object
 from .emitter import Kernel, emit
-from .library import LoadedLibrary, compile_c
+from .loaded import LoadedLibrary, compile_c
 from .names import PREFIX
 from .unit import translation_unit
 

@@ -15,7 +15,7 @@ import tilewright as tw
 from tilewright.compiler import te
 from tilewright.compiler.codegen.c import compile as c_compile
 from tilewright.compiler.codegen.c import generator
-from tilewright.compiler.codegen.c.library import compile_c
+from tilewright.compiler.codegen.c.loaded import compile_c
 from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.target import Target
