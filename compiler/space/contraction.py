@@ -40,6 +40,17 @@ class Contraction:
     inline: bool
     name: str
 
+    @property
+    def fallback(self) -> bool:
+        """Scalar code is only worth a sketch where nothing runs in lanes."""
+        return self.lane is None
+
+    def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+        """Applies the structure; answers what the knobs must satisfy."""
+        rule = ContractionRule(sch, group, self, target, tag)
+        rule.apply()
+        return rule.constraints
+
 
 def lane_use(load: Load, it: Var) -> str:
     """How a load meets lanes along `it`: `unit` stride, `none`, `pack` (strided, but a permuted copy is not),
@@ -52,11 +63,11 @@ def lane_use(load: Load, it: Var) -> str:
     return "pack" if len(dims) == 1 and load.indices[dims[0]].atom == it else "bad"
 
 
-def contraction_choices(func: PrimFunc, group: Group) -> Iterator[Contraction]:
+def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contraction]:
     """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number
     has none: its steps would have to be dealt out to several accumulators first."""
     _, main = func.block(group.main)
-    if IterKind.SPATIAL not in main.kinds:
+    if not main.is_reduction or IterKind.SPATIAL not in main.kinds:
         return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}

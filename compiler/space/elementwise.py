@@ -3,8 +3,11 @@ unrolled."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from ..arith import poly
-from ..ir import Block, InBounds, IndexValue, loads, walk_expr
+from ..ir import Block, InBounds, IndexValue, PrimFunc, loads, walk_expr
 from ..schedule import Schedule
 from ..target import Target
 from .contraction import lane_widths
@@ -37,28 +40,41 @@ def fusable_dims(block: Block) -> int:
     return max(count, 1)
 
 
-def apply_elementwise(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+@dataclass(frozen=True, slots=True)
+class Elementwise:
     """Fuses what walks memory in order, then splits into unrolled vectors; a block whose last dimension no
     loop walks stays as written."""
-    block = sch.get_block(group.main)
-    _, b = sch.func.block(group.main)
-    loops = sch.get_loops(block)
-    along = b.indices[-1].atom if b.indices else None
-    if not loops or along not in b.iters:
-        return []
-    fused = fusable_dims(b)
-    last = loops[-1]
-    if along is not b.iters[-1]:
-        last = loops[b.iters.index(along)]
-        sch.reorder(*(x for x in loops if x is not last), last)
-    elif fused > 1:
-        last = sch.fuse(*loops[-fused:])
-    extent = last.var.extent.const or 1
-    if extent < 2:
-        return []
-    lanes = sch.sample_categorical(lane_widths(target, b, last.var.extent), name=f"{tag}vl")
-    unroll = sch.sample_categorical(tuple(u for u in UNROLL if u == 1 or u < extent), name=f"{tag}u")
-    _, u, v = sch.split(last, [None, unroll, lanes])
-    sch.unroll(u)
-    sch.vectorize(v)
-    return [Constraint(f"{tag}beyond the extent", poly(lanes) * unroll, extent + lanes.domain[-1] - 1)]
+
+    name: str = "elementwise"
+    fallback: bool = False
+
+    def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+        """Applies the structure; answers what the knobs must satisfy."""
+        block = sch.get_block(group.main)
+        _, b = sch.func.block(group.main)
+        loops = sch.get_loops(block)
+        along = b.indices[-1].atom if b.indices else None
+        if not loops or along not in b.iters:
+            return []
+        fused = fusable_dims(b)
+        last = loops[-1]
+        if along is not b.iters[-1]:
+            last = loops[b.iters.index(along)]
+            sch.reorder(*(x for x in loops if x is not last), last)
+        elif fused > 1:
+            last = sch.fuse(*loops[-fused:])
+        extent = last.var.extent.const or 1
+        if extent < 2:
+            return []
+        lanes = sch.sample_categorical(lane_widths(target, b, last.var.extent), name=f"{tag}vl")
+        unroll = sch.sample_categorical(tuple(u for u in UNROLL if u == 1 or u < extent), name=f"{tag}u")
+        _, u, v = sch.split(last, [None, unroll, lanes])
+        sch.unroll(u)
+        sch.vectorize(v)
+        return [Constraint(f"{tag}beyond the extent", poly(lanes) * unroll, extent + lanes.domain[-1] - 1)]
+
+
+def elementwise(func: PrimFunc, group: Group, target: Target) -> Iterator[Elementwise]:
+    """The one structure of a block without a reduction."""
+    if not func.block(group.main)[1].is_reduction:
+        yield Elementwise()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ..ir import Block, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
-from .contraction import Contraction, ContractionRule, contraction_choices
-from .elementwise import apply_elementwise
 from .groups import Group, groups_of, inline_elementwise
+from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
@@ -36,14 +33,13 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
     heavy = max(groups, key=lambda g: _points(base.func.block(g.main)[1]))
     sketches: list[Sketch] = []
     refused: dict[str, str] = {}
-    for choice in _choices(base.func, heavy):
-        name = choice.name if choice is not None else "elementwise"
-        if len(sketches) >= MAX_SKETCHES or (choice is not None and choice.lane is None and sketches):
+    for structure in structures(base.func, heavy, target):
+        if len(sketches) >= MAX_SKETCHES or (structure.fallback and sketches):
             continue
         try:
-            sketches.append(_sketch(func, target, heavy, choice, name, len(sketches)))
+            sketches.append(_sketch(func, target, heavy, structure, len(sketches)))
         except ScheduleError as e:
-            refused[name] = f"{e.primitive}: {e.reason}"
+            refused[structure.name] = f"{e.primitive}: {e.reason}"
     if not sketches:
         sch = Schedule(func)
         sketches.append(Sketch("as written", sch.func, sch.trace, (), (), heavy.main, 0))
@@ -57,16 +53,7 @@ def _points(b: Block) -> int:
     return total * (2 if b.is_reduction else 1)
 
 
-def _choices(func: PrimFunc, group: Group) -> Iterator[Contraction | None]:
-    if func.block(group.main)[1].is_reduction:
-        yield from contraction_choices(func, group)
-    else:
-        yield None
-
-
-def _sketch(
-    func: PrimFunc, target: Target, heavy: Group, choice: Contraction | None, name: str, index: int
-) -> Sketch:
+def _sketch(func: PrimFunc, target: Target, heavy: Group, structure: Structure, index: int) -> Sketch:
     sch = Schedule(func)
     inline_elementwise(sch)
     groups = groups_of(sch.func)
@@ -74,31 +61,30 @@ def _sketch(
     for g in groups:
         tag = f"{g.main}_" if len(groups) > 1 else ""
         if g.main == heavy.main:
-            constraints += _apply(sch, g, choice, target, tag)
+            constraints += structure.apply(sch, g, target, tag)
         else:
             constraints += _apply_first(sch, g, target, tag)
     knobs = tuple(sch.knobs.values())
     # What splits could neither prove nor refute is a constraint like any other.
     constraints += [Constraint("factors fit the loop", p, 0) for p in sch.constraints]
     return Sketch(
-        name, sch.func, sch.trace, knobs, tuple(constraints), heavy.main, index, tuple(g.main for g in groups)
+        structure.name,
+        sch.func,
+        sch.trace,
+        knobs,
+        tuple(constraints),
+        heavy.main,
+        index,
+        tuple(g.main for g in groups),
     )
-
-
-def _apply(sch: Schedule, g: Group, choice: Contraction | None, target: Target, tag: str) -> list[Constraint]:
-    if choice is None:
-        return apply_elementwise(sch, g, target, tag)
-    rule = ContractionRule(sch, g, choice, target, tag)
-    rule.apply()
-    return rule.constraints
 
 
 def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
     """The first structure that fits a lighter group; its blocks stay as written when none does."""
-    for choice in _choices(sch.func, group):
+    for structure in structures(sch.func, group, target):
         trial = sch.copy()
         try:
-            constraints = _apply(trial, group, choice, target, tag)
+            constraints = structure.apply(trial, group, target, tag)
         except ScheduleError:
             continue
         sch.adopt(trial)

@@ -1,0 +1,41 @@
+"""The rules of the default space: what each makes of a group of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from ..ir import PrimFunc
+from ..schedule import Schedule
+from ..target import Target
+from .contraction import contractions
+from .elementwise import elementwise
+from .groups import Group
+from .sketch import Constraint
+
+
+class Structure(Protocol):
+    """One way to schedule a group. name: what distinguishes it from its siblings, for people. fallback: only
+    worth a sketch where the group has no other."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fallback(self) -> bool: ...
+
+    def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+        """Applies the structure; answers what its knobs, whose names begin with `tag`, must satisfy. Raises
+        ScheduleError where the structure cannot be made."""
+
+
+Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
+"""The structures of a group, the most promising first; none where the rule has nothing to say of it."""
+
+RULES: tuple[Rule, ...] = (contractions, elementwise)
+
+
+def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    """Every structure of a group, rule by rule."""
+    for rule in RULES:
+        yield from rule(func, group, target)
