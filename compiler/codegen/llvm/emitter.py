@@ -9,9 +9,10 @@ needed afterwards.
 from __future__ import annotations
 
 import re
+from itertools import product
 
-from ...arith import Poly
-from ...ir import Block, Buffer, Load, PrimFunc, only_moves
+from ...arith import Poly, Var
+from ...ir import Block, Buffer, For, Load, LoopKind, PrimFunc, Stmt, only_moves
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
 from ...runtime import ParamInfo, WorkspaceInfo
@@ -22,6 +23,7 @@ from ..lowered import Lowered
 from .abilities import has_half
 from .builder import MAX_INSTRUCTIONS, Builder
 from .conditions import Condition, Conditions, Value
+from .dots import Dot, Dots
 from .dtypes import memory_type, value_type
 from .indices import Indices
 from .loops import Loops
@@ -69,7 +71,10 @@ class _Emitter:
         self._values = Values(b, point, indices, self._conditions, self._memory, target)
         roots = tile_roots(func) if versioned else set()
         registers = self._memory.registers
-        self._loops = Loops(b, point, indices, self._conditions, registers, self._block, roots)
+        self._dots = Dots(b, point, indices, self._memory, target)
+        self._loops = Loops(
+            b, point, indices, self._conditions, registers, self._block, self._together, roots
+        )
         self._steps = {b: split_predicates(b) for _, b in func.blocks()}
         self._own = {b: Load(b.buffer, b.indices) for b in self._steps}
 
@@ -148,11 +153,60 @@ class _Emitter:
             # A step of a reduction outside of its range must change nothing.
             assert not isinstance(runs, bool)
             value = self._values.select(runs, dtype, value, self._values.value(self._own[b]))
-        where = self._exists(b, exist)
+        self._write(b, value, self._exists(b, exist))
+
+    def _write(self, b: Block, value: Value, where: Condition) -> None:
         if b.buffer.scope == "register":
             self._to_register(b, value, where)
         else:
-            self._memory.store(b, value, dtype, where)
+            self._memory.store(b, value, b.buffer.dtype, where)
+
+    # ---- steps taken together ----
+    def _together(self, steps: For) -> bool:
+        """An unrolled loop around one block in lanes by dot products: one for all of its steps."""
+        chain: list[For] = []
+        s: Stmt = steps
+        while type(s) is For and s.kind is LoopKind.UNROLLED and len(s.body) == 1:
+            chain.append(s)
+            s = s.body[0]
+        if type(s) is not For or s.kind is not LoopKind.VECTORIZED or len(s.body) != 1:
+            return False
+        lane, b = s, s.body[0]
+        if type(b) is not Block:
+            return False
+        dot = self._dots.of(steps, b)
+        if dot is None:
+            return False
+        point = self._point
+        point.lane, point.lanes = lane.var, lane.var.extent.const
+        done = self._added_up(steps, chain[1:], b, dot)
+        point.lane = point.lanes = None
+        for f in chain[1:]:
+            point.unrolled.pop(f.var, None)
+        return done
+
+    def _added_up(self, steps: For, around: list[For], b: Block, dot: Dot) -> bool:
+        """Every instance of the loops between the steps and the lanes, or none where one has no such code."""
+        exist, runs = self._steps[b]
+        point, extents = self._point, [f.var.extent.const or 0 for f in around]
+        made: list[tuple[dict[Var, int], Value]] = []
+        for values in product(*map(range, extents)):
+            at = dict(zip((f.var for f in around), values, strict=True))
+            point.unrolled.update(at)
+            if exist and self._conditions.refuted(exist):
+                continue
+            if runs and self._conditions.all_of(runs) is not True:
+                return False
+            self._memory.existing = exist
+            sum_ = self._dots.value(self._own[b], dot, steps)
+            if sum_ is None:
+                return False
+            made.append((at, (sum_, True)))
+        for at, value in made:
+            point.unrolled.update(at)
+            self._memory.existing = exist
+            self._write(b, value, self._exists(b, exist))
+        return True
 
     def _exists(self, b: Block, exist: tuple[Poly, ...]) -> Condition:
         return self._conditions.all_of(exist) if exist and (FREE, 1) not in b.annotations else True

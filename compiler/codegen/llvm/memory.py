@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...arith import Poly, poly, proven_negative
+from ...arith import Poly, Var, poly, proven_negative
 from ...ir import Block, Buffer, DType, Load
 from ..errors import BuildError
 from .builder import Builder
@@ -204,35 +204,88 @@ class Memory:
     def _load_scalar(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
         if read is False:
             return zero_in_memory(buffer.dtype), False
-        if read is True:
-            p = self._pointer(buffer, a, index.terms, index.constant)
-        else:
-            assert not isinstance(read, bool) and not read[1]
-            at = self._indices.total(index.terms, index.constant)
-            at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
-            p = self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
+        p = self._scalar_at(buffer, a, index, read)
         return self._b.put(f"load {a.element}, ptr {p}, align {a.align}"), False
+
+    def _scalar_at(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> str:
+        """The element's address, or the first element's where it is not to be read."""
+        if read is True:
+            return self._pointer(buffer, a, index.terms, index.constant)
+        assert not isinstance(read, bool) and not read[1]
+        at = self._indices.total(index.terms, index.constant)
+        at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
+        return self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
 
     def _load_lanes(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
         if read is False:
             return "zeroinitializer", True
         lanes = self._point.lanes
-        kind, bits, name = vector_type(a.element, lanes), vector_type("i1", lanes), suffix(a.element, lanes)
         if index.stride == 1 and not index.lane_terms:
-            p = self._pointer(buffer, a, index.terms, index.constant)
-            if read is True:
-                return self._b.put(f"load {kind}, ptr {p}, align {a.align}"), True
-            p = self._mapped(buffer, p, read)
-            f = f"@llvm.masked.load.{name}.p0"
-            self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
-            operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
-            return self._b.put(f"call {kind} {f}({operands})"), True
+            return self._load_vector(buffer, a, index, read, a.element), True
+        kind, bits, name = vector_type(a.element, lanes), vector_type("i1", lanes), suffix(a.element, lanes)
         pointers, f = self._lanes(buffer, a, index), f"@llvm.masked.gather.{name}.v{lanes}p0"
         self._b.declare(kind, f, vector_type("ptr", lanes), "i32 immarg", bits, kind)
         mask = f"{bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
         return self._b.put(
             f"call {kind} {f}({vector_type('ptr', lanes)} {pointers}, i32 {a.align}, {mask})"
         ), True
+
+    def _load_vector(self, buffer: Buffer, a: _Access, index: Index, read: Condition, element: str) -> str:
+        """Neighbours in memory, each as wide as `element`."""
+        lanes = self._point.lanes
+        kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
+        p = self._pointer(buffer, a, index.terms, index.constant)
+        if read is True:
+            return self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+        p = self._mapped(buffer, p, read)
+        f = f"@llvm.masked.load.{suffix(element, lanes)}.p0"
+        self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
+        operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
+        return self._b.put(f"call {kind} {f}({operands})")
+
+    def word(self, x: Load, steps: Var, count: int) -> Value | None:
+        """The `count` elements that the steps of an unrolled loop read, as one integer; for each lane where
+        the lanes are as far apart. None where the elements do not lie next to each other in this order, or
+        are read under conditions.
+        """
+        buffer = x.buffer
+        if buffer.scope == "register" or self.reading:
+            return None
+        access = self._access(id(x), buffer, x.indices, ())
+        if any(steps in p.vars() for p in access.guards):
+            return None
+        places: list[Index] = []
+        for n in range(count):
+            self._point.unrolled[steps] = n
+            places.append(self._indices.at(access.flat))
+        del self._point.unrolled[steps]
+        index = places[0]
+        if any(i != index._replace(constant=index.constant + n) for n, i in enumerate(places)):
+            return None
+        if index.stride not in (0, count) or index.lane_terms:
+            return None
+        read = self._conditions.all_of(access.guards) if access.guards else True
+        word = f"i{8 * access.align * count}"
+        key = (
+            word, buffer, self._stores.get(buffer, 0), frozenset(index.terms.items()), index.constant,
+            self._point.lanes if index.stride else None, read,
+        )  # fmt: skip
+        known = self._b.scope.loads.get(key)
+        if known is None:
+            known = self._load_word(buffer, access, index, read, word)
+            self._b.scope.loads[key] = known
+        return known
+
+    def _load_word(self, buffer: Buffer, a: _Access, index: Index, read: Condition, word: str) -> Value:
+        if not index.stride:
+            if read is False:
+                return "0", False
+            return self._b.put(
+                f"load {word}, ptr {self._scalar_at(buffer, a, index, read)}, align {a.align}"
+            ), False
+        if read is False:
+            return "zeroinitializer", True
+        return self._load_vector(buffer, a, index, read, word), True
 
     # ---- writing ----
     def _store_scalar(self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition) -> None:
