@@ -12,7 +12,7 @@ import re
 from itertools import product
 
 from ...arith import Poly, Var
-from ...ir import Block, Buffer, For, Load, LoopKind, PrimFunc, Stmt, only_moves
+from ...ir import Block, Buffer, For, Load, PrimFunc, only_moves
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
 from ...runtime import ParamInfo, WorkspaceInfo
@@ -30,6 +30,7 @@ from .loops import Loops
 from .memory import Memory
 from .nest import tile_roots
 from .point import Point
+from .steps import StepNest, interleaved, step_nest
 from .values import Values
 
 #: Local buffers of more bytes than this together are workspaces: threads' stacks are small.
@@ -71,6 +72,7 @@ class _Emitter:
         self._values = Values(b, point, indices, self._conditions, self._memory, target)
         roots = tile_roots(func) if versioned else set()
         registers = self._memory.registers
+        self._nests: dict[For, StepNest | None] = {}
         self._dots = Dots(b, point, indices, self._memory, target)
         self._loops = Loops(
             b, point, indices, self._conditions, registers, self._block, self._together, roots
@@ -163,50 +165,70 @@ class _Emitter:
 
     # ---- steps taken together ----
     def _together(self, steps: For) -> bool:
-        """An unrolled loop around one block in lanes by dot products: one for all of its steps."""
-        chain: list[For] = []
-        s: Stmt = steps
-        while type(s) is For and s.kind is LoopKind.UNROLLED and len(s.body) == 1:
-            chain.append(s)
-            s = s.body[0]
-        if type(s) is not For or s.kind is not LoopKind.VECTORIZED or len(s.body) != 1:
+        """All iterations of an unrolled loop around one block in lanes at once: products that an instruction
+        adds up, or elements that are written next to each other."""
+        if steps not in self._nests:
+            self._nests[steps] = step_nest(steps)
+        found = self._nests[steps]
+        if found is None:
             return False
-        lane, b = s, s.body[0]
-        if type(b) is not Block:
-            return False
+        point, b = self._point, found.block
         dot = self._dots.of(steps, b)
-        if dot is None:
+        if dot is None and not found.moves:
             return False
-        point = self._point
-        point.lane, point.lanes = lane.var, lane.var.extent.const
-        done = self._added_up(steps, chain[1:], b, dot)
+        point.lane, point.lanes = found.lane.var, found.lane.var.extent.const
+        done = self._instances(found, dot)
         point.lane = point.lanes = None
-        for f in chain[1:]:
+        for f in found.around:
             point.unrolled.pop(f.var, None)
         return done
 
-    def _added_up(self, steps: For, around: list[For], b: Block, dot: Dot) -> bool:
+    def _instances(self, nest: StepNest, dot: Dot | None) -> bool:
         """Every instance of the loops between the steps and the lanes, or none where one has no such code."""
+        b = nest.block
         exist, runs = self._steps[b]
-        point, extents = self._point, [f.var.extent.const or 0 for f in around]
-        made: list[tuple[dict[Var, int], Value]] = []
+        unrolled, extents = self._point.unrolled, [f.var.extent.const or 0 for f in nest.around]
+        made: list[tuple[dict[Var, int], str]] = []
         for values in product(*map(range, extents)):
-            at = dict(zip((f.var for f in around), values, strict=True))
-            point.unrolled.update(at)
+            at = dict(zip((f.var for f in nest.around), values, strict=True))
+            unrolled.update(at)
             if exist and self._conditions.refuted(exist):
                 continue
             if runs and self._conditions.all_of(runs) is not True:
                 return False
             self._memory.existing = exist
-            sum_ = self._dots.value(self._own[b], dot, steps)
-            if sum_ is None:
+            value = self._words(nest) if dot is None else self._dots.value(self._own[b], dot, nest.steps)
+            if value is None:
                 return False
-            made.append((at, (sum_, True)))
+            made.append((at, value))
         for at, value in made:
-            point.unrolled.update(at)
+            unrolled.update(at)
             self._memory.existing = exist
-            self._write(b, value, self._exists(b, exist))
+            where = self._exists(b, exist)
+            if dot is None:
+                self._memory.store_words(b, nest.steps.var, nest.count, value, where)
+            else:
+                self._write(b, (value, True), where)
         return True
+
+    def _words(self, nest: StepNest) -> str | None:
+        """What the steps write, as one integer for each lane."""
+        memory, steps, count, b = self._memory, nest.steps.var, nest.count, nest.block
+        if not memory.takes_words(b, steps, count):
+            return None
+        if type(b.value) is Load:
+            word = memory.word(b.value, steps, count)
+            if word is not None:
+                return memory.wide(word, f"i{8 * b.buffer.dtype.bytes * count}")
+        parts: list[str] = []
+        for n in range(count):
+            self._point.unrolled[steps] = n
+            value = self._values.moved(b.value) if only_moves(b.value) else self._values.value(b.value)
+            if not only_moves(b.value):
+                value = memory.to_memory(value, b.buffer.dtype)
+            parts.append(memory.wide(value, memory_type(b.buffer.dtype)))
+        del self._point.unrolled[steps]
+        return interleaved(self._builder, parts, memory_type(b.buffer.dtype), self._point.lanes or 1)
 
     def _exists(self, b: Block, exist: tuple[Poly, ...]) -> Condition:
         return self._conditions.all_of(exist) if exist and (FREE, 1) not in b.annotations else True
