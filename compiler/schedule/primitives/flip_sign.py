@@ -38,10 +38,10 @@ class _Product:
 
     block: Block
     chain: tuple[For, ...]
-    loops: tuple[Var, ...]
     own: Load
     x: Load
     y: Load
+    x_first: bool
 
 
 def check_flip_sign(func: PrimFunc, block: Block, path: tuple[For, ...], index: int) -> _Product:
@@ -80,7 +80,7 @@ def check_flip_sign(func: PrimFunc, block: Block, path: tuple[For, ...], index: 
     for r in readers(func, block.buffer):
         if root_of(func, r.name) <= root_of(func, block.name):
             raise refuse(f"{r.name!r} reads {block.buffer.name} before all of it is written")
-    return _Product(block, own.chain, own.loops, v.a, x, y)
+    return _Product(block, own.chain, v.a, x, y, x is factors[0])
 
 
 def _factor(e: Expr) -> Load | None:
@@ -114,7 +114,8 @@ def flip_sign(func: PrimFunc, name: str, index: int) -> tuple[PrimFunc, tuple[st
     def put(x: Load) -> Expr:
         return Load(flipped, x.indices) if x.buffer is block.buffer else x
 
-    value = Binary("add", put(p.own), Binary("mul", Cast(INT32, factor), Cast(INT32, p.y)))
+    x, y = Cast(INT32, factor), Cast(INT32, p.y)
+    value = Binary("add", put(p.own), Binary("mul", *((x, y) if p.x_first else (y, x))))
     main: tuple[Stmt, ...] = (replace(block, buffer=flipped, value=value),)
     for f in reversed(p.chain):
         main = (replace(f, body=main),)
