@@ -19,7 +19,7 @@ from ...ir import (
     Unary,
 )  # fmt: skip
 from ...target import Target
-from .abilities import has_rounding
+from .abilities import has_rounding, scaled_bytes
 from .arithmetic import Arithmetic
 from .builder import Builder
 from .casts import Casts
@@ -234,5 +234,10 @@ class Values:
         key = value_type(dtype), self._point.lanes if is_vector else None
         math = self._math.get(key)
         if math is None:
-            math = self._math[key] = MathEmitter(self._b.shared, *key, has_fma=self._target.has_fma)
+            math = self._math[key] = MathEmitter(
+                self._b.shared,
+                *key,
+                has_fma=self._target.has_fma,
+                scaled_bytes=scaled_bytes(self._target),
+            )
         return math
