@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 
 from ...arith import Poly
-from ...ir import Block, Buffer, Load, PrimFunc, only_moves
+from ...ir import Binary, Block, Buffer, IterKind, Load, LoopKind, PrimFunc, only_moves
+from ...ir.rules import identity
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
 from ...runtime import ParamInfo, WorkspaceInfo
@@ -72,6 +73,12 @@ class _Emitter:
         self._loops = Loops(b, point, indices, self._conditions, registers, self._block, roots)
         self._steps = {b: split_predicates(b) for _, b in func.blocks()}
         self._own = {b: Load(b.buffer, b.indices) for b in self._steps}
+        #: Reductions whose steps are lanes.
+        self._across = {
+            b
+            for path, b in func.blocks()
+            if any(f.kind is LoopKind.VECTORIZED and f.var in b.loop_vars(IterKind.REDUCE) for f in path)
+        }
 
     def run(self) -> Lowered:
         func, b = self._func, self._builder
@@ -138,6 +145,9 @@ class _Emitter:
         if runs is False:
             return
         self._memory.existing = exist
+        if b in self._across and self._point.lane is not None:
+            self._combine_lanes(b, exist, runs)
+            return
         dtype = b.buffer.dtype
         if dtype.is_narrow and runs is True and b.buffer.scope != "register" and only_moves(b.value):
             bits = self._values.moved(b.value)
@@ -153,6 +163,26 @@ class _Emitter:
             self._to_register(b, value, where)
         else:
             self._memory.store(b, value, dtype, where)
+
+    def _combine_lanes(self, b: Block, exist: tuple[Poly, ...], runs: Condition) -> None:
+        """The lanes combined with each other, then with the element, which is one for all of them."""
+        assert type(b.value) is Binary
+        op, dtype, point = b.value.op, b.buffer.dtype, self._point
+        term = self._values.value(b.value.b)
+        if runs is not True:
+            assert not isinstance(runs, bool)
+            neutral = identity(op, dtype)
+            term = self._values.select(runs, dtype, term, self._values.value(neutral))
+        value = self._values.across(op, dtype, term)
+        lane, lanes = point.lane, point.lanes
+        point.lane = point.lanes = None
+        out = self._values.combined(op, dtype, self._values.value(self._own[b]), (value, False))
+        where = self._exists(b, exist)
+        if b.buffer.scope == "register":
+            self._to_register(b, out, where)
+        else:
+            self._memory.store(b, out, dtype, where)
+        point.lane, point.lanes = lane, lanes
 
     def _exists(self, b: Block, exist: tuple[Poly, ...]) -> Condition:
         return self._conditions.all_of(exist) if exist and (FREE, 1) not in b.annotations else True
