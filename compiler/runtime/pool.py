@@ -17,6 +17,7 @@ from .objects import load_objects
 PARALLEL = "tilewright_parallel"
 SET_THREADS = "tilewright_set_num_threads"
 SET_SPIN = "tilewright_set_spin"
+START_THREADS = "tilewright_start_threads"
 
 _lock = threading.Lock()
 _setters: list[Callable[[int], None]] = []
@@ -66,6 +67,14 @@ def run_parallel(body: Callable[[int, int, int], None], n: int, threads: int) ->
     _function(_BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(_BODY(call), None, n, threads)
 
 
+def start_threads(n: int) -> int:
+    """Starts what is missing of the threads for calls that use `n`, the calling one included, rather than at
+    the first such call; how many there are then: fewer where the system gives no more, 0 while a call runs.
+    """
+    start: Callable[[int], int] = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_pool()[START_THREADS])
+    return start(n)
+
+
 def set_spin(microseconds: int) -> None:
     """How long a thread that has nothing to do looks for more before it sleeps; a sleeping one takes some 30
     microseconds to come back. 50 is the default; TILEWRIGHT_SPIN_US is the environment's word for it.
@@ -102,9 +111,9 @@ _lock_of_loading = threading.Lock()
 
 
 def _load() -> dict[str, int]:
-    from ..codegen.llvm.pool import pool_object
+    from ..codegen.llvm.pool import FUNCTIONS, pool_object
 
-    addresses, keep = load_objects([pool_object()], (PARALLEL, SET_THREADS, SET_SPIN), libraries=True)
+    addresses, keep = load_objects([pool_object()], FUNCTIONS, libraries=True)
     keep_for_ever(keep)
     return addresses
 

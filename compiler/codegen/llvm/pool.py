@@ -24,14 +24,14 @@ import sys
 from collections.abc import Iterable
 from string import Template
 
-from ...runtime.pool import PARALLEL, SET_SPIN, SET_THREADS
+from ...runtime.pool import PARALLEL, SET_SPIN, SET_THREADS, START_THREADS
 from ...target import Target
 from ...target.attributes import MOST_THREADS
 from ...target.host import architecture
 from ...target.triple import system_of
 
 #: What an object with the pool defines beside its kernels.
-FUNCTIONS = (PARALLEL, SET_THREADS, SET_SPIN)
+FUNCTIONS = (PARALLEL, SET_THREADS, SET_SPIN, START_THREADS)
 DECLARATION = f"declare void @{PARALLEL}(ptr, ptr, i64, i64)"
 
 #: Pieces for each thread: a thread that is held up by others on its core leaves its rest to the other ones.
@@ -87,7 +87,8 @@ def _system(target: Target) -> str:
 
 def _visible(text: str, functions: Iterable[str], linkage: str) -> str:
     for name in functions:
-        text = text.replace(f"linkonce_odr hidden void @{name}(", f"{linkage}void @{name}(")
+        for kind in ("void", "i64"):
+            text = text.replace(f"linkonce_odr hidden {kind} @{name}(", f"{linkage}{kind} @{name}(")
     return text
 
 
@@ -107,6 +108,9 @@ define linkonce_odr hidden void @tilewright_set_num_threads(i64 %n) nounwind {
 }
 define linkonce_odr hidden void @tilewright_set_spin(i64 %microseconds) nounwind {
   ret void
+}
+define linkonce_odr hidden i64 @tilewright_start_threads(i64 %threads) nounwind {
+  ret i64 1
 }
 """
 
@@ -396,6 +400,31 @@ no:
   ret i1 false
 }
 
+; The number of this process, as the lock holds it while nobody has the pool.
+define linkonce_odr hidden i64 @tilewright.pool.tag() nounwind {
+  %process = call i32 @getpid()
+  %wide = zext i32 %process to i64
+  %tag = shl i64 %wide, 1
+  ret i64 %tag
+}
+
+define linkonce_odr hidden i64 @tilewright_start_threads(i64 %threads) nounwind {
+entry:
+  call void @tilewright.pool.configure()
+  %tag = call i64 @tilewright.pool.tag()
+  %mine = call i1 @tilewright.pool.acquire(i64 %tag)
+  br i1 %mine, label %start, label %busy
+start:
+  %most = call i64 @llvm.smin.i64(i64 %threads, i64 $most)
+  %helpers = sub i64 %most, 1
+  %workers = call i64 @tilewright.pool.start(i64 %helpers)
+  store atomic i64 %tag, ptr @tilewright.pool.lock release, align 8
+  %all = add i64 %workers, 1
+  ret i64 %all
+busy:
+  ret i64 0
+}
+
 define linkonce_odr hidden void @tilewright_parallel(ptr %body, ptr %context, i64 %n, i64 %threads) nounwind {
 entry:
   %some = icmp sgt i64 %n, 0
@@ -414,9 +443,7 @@ alone:
   call void %body(i64 0, i64 %n, i64 0, ptr %context)
   br label %end
 acquire:
-  %process = call i32 @getpid()
-  %wide = zext i32 %process to i64
-  %tag = shl i64 %wide, 1
+  %tag = call i64 @tilewright.pool.tag()
   %mine = call i1 @tilewright.pool.acquire(i64 %tag)
   br i1 %mine, label %publish, label %alone
 publish:
