@@ -11,6 +11,7 @@ from ..ir import PrimFunc, script
 from ..target import Target
 from .align_storage import AlignStorage
 from .base import Pass
+from .check_ahead import CheckAhead
 from .check_concrete import CheckConcrete
 from .check_overlap import CheckOverlap
 from .check_reads import CheckReads
@@ -78,6 +79,7 @@ def lowering(target: Target) -> Pipeline:
             CheckReads(),
             CheckSteps(),
             CheckOverlap(),
+            CheckAhead(),
             Compact(),
             AlignStorage(),
             CheckRegisters(),

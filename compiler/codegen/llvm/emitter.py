@@ -14,9 +14,8 @@ from ...arith import Poly
 from ...ir import Block, Buffer, Load, PrimFunc, only_moves
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
-from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
-from ..dims import bytes_of, shape_of
+from ..dims import bytes_of, params_of, workspace_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
 from .abilities import has_half
@@ -88,9 +87,7 @@ class _Emitter:
             "  ret void",
             "}",
         ]
-        outputs = set(func.outputs)
-        params = tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in func.params)
-        workspaces = tuple(WorkspaceInfo(bytes_of(x)) for x in self._workspaces)
+        params, workspaces = params_of(func), tuple(map(workspace_of, self._workspaces))
         sizes = tuple(s.name for s in func.sizes)
         # Functions of the module's own are each kernel's, so that texts of several kernels can be joined.
         text = "\n".join(lines).replace("@tw.", f"@tw.{symbol(func.name)}.") + "\n"
