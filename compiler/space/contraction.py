@@ -15,7 +15,7 @@ from itertools import product as cartesian
 from ..arith import Knob, Poly, Var, poly
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
 from ..ir.func import fresh
-from ..schedule import LoopRV, Schedule
+from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .groups import Group
 from .sketch import Constraint
@@ -168,7 +168,10 @@ class ContractionRule:
         if last is not None:
             self.move_epilogue(last, middle[-1])
         for buffer, copy in packs:
-            self.move_pack(buffer, sch.compute_at(copy, outer[0]), outer[0])
+            if buffer.constant:
+                self.pack_ahead(buffer, copy, middle[-1])
+            else:
+                self.move_pack(buffer, sch.compute_at(copy, outer[0]), outer[0])
         sch.decompose_reduction(self.block, serial[0])
 
     def result_in_registers(self) -> str | None:
@@ -295,6 +298,13 @@ class ContractionRule:
             behind = loops[loops.index(lane) + 1 :]
             if behind:
                 self.sch.reorder(registers, *behind, lanes)
+
+    def pack_ahead(self, buffer: Buffer, copy: BlockRV, at: LoopRV) -> None:
+        """A packed panel for each register tile, all of them made before the calls."""
+        loops = self.sch.compute_at(copy, at)
+        d = self.lane_dim(buffer)
+        self.sch.reorder(*(x for x in loops if x is not loops[d]), loops[d])
+        self.sch.compute_ahead(copy)
 
     def move_pack(self, buffer: Buffer, loops: list[LoopRV], at: LoopRV) -> None:
         """A packed panel for each tile of the lane axis; copied by vectors where the source runs along the

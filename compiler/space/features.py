@@ -11,6 +11,7 @@ from math import gcd
 
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute
 from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
+from ..ir.annotations import is_ahead
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
@@ -214,6 +215,7 @@ class _Features:
                 len(out) >= 2 * _COPIES
                 or b.buffer in self.func.params
                 or b.buffer.scope == "register"
+                or is_ahead(b)
                 or b is self.block
             ):
                 continue
