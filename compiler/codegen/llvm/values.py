@@ -21,7 +21,7 @@ from ...ir import (
 from ...ir.expr import BinaryOp
 from ...ir.rules import identity
 from ...target import Target
-from .abilities import has_rounding
+from .abilities import has_rounding, scaled_bytes
 from .arithmetic import Arithmetic
 from .builder import Builder
 from .casts import Casts
@@ -266,5 +266,10 @@ class Values:
         math = self._math.get(key)
         if math is None:
             put = self._b.shared if is_vector else self._b.hoisted
-            math = self._math[key] = MathEmitter(put, *key, has_fma=self._target.has_fma)
+            math = self._math[key] = MathEmitter(
+                put,
+                *key,
+                has_fma=self._target.has_fma,
+                scaled_bytes=scaled_bytes(self._target),
+            )
         return math
