@@ -77,11 +77,22 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}
     inlines = (True, False) if group.producers else (False,)
+    # Where lanes may run along what is written, others are not worth their scattered writes.
+    rows = [
+        n
+        for n, it in enumerate(main.iters)
+        if (it.extent.const or 0) >= target.lanes(32)
+        and not _scatters(main, n)
+        and n not in batches(main)
+        and all(lane_use(x, it) != "bad" for x in reads)
+    ]
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
         if kind is IterKind.REDUCE or (it.extent.const or 0) < 4:
             continue
         use = {x.buffer: lane_use(x, it) for x in reads}
         if n in batches(main) and set(use.values()) != {"unit"}:
+            continue
+        if _scatters(main, n) and any(m != n for m in rows):
             continue
         strided = {b for b, u in use.items() if u == "pack"}
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
@@ -96,6 +107,11 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
             yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
     for inline in inlines:
         yield Contraction(None, (), inline, _name(main, None, (), inline, group))
+
+
+def _scatters(main: Block, n: int) -> bool:
+    """Whether steps of an iteration variable are written apart from each other."""
+    return not main.indices or main.indices[-1].coefficient(main.iters[n]) != 1
 
 
 def batches(main: Block) -> set[int]:
