@@ -72,7 +72,7 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number
     has none: its steps would have to be dealt out to several accumulators first."""
     _, main = func.block(group.main)
-    if not main.is_reduction or IterKind.SPATIAL not in main.kinds:
+    if not main.is_reduction or IterKind.SPATIAL not in main.kinds or len(group.rows) > 1:
         return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}

@@ -75,7 +75,8 @@ class Memory:
         lanes = self._point.lanes if is_vector else None
         narrow = self._narrows.get(lanes)
         if narrow is None:
-            narrow = self._narrows[lanes] = Narrow(self._b.shared, lanes, has_half=self._has_half)
+            put = self._b.shared if is_vector else self._b.hoisted
+            narrow = self._narrows[lanes] = Narrow(put, lanes, has_half=self._has_half)
         return narrow
 
     def store(self, b: Block, value: Value, dtype: DType, where: Condition) -> None:
