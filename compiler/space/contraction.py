@@ -19,6 +19,7 @@ from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .groups import Group
 from .sketch import Constraint
+from .windows import Windows
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
@@ -73,6 +74,8 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     has none: its steps would have to be dealt out to several accumulators first."""
     _, main = func.block(group.main)
     if not main.is_reduction or IterKind.SPATIAL not in main.kinds or len(group.rows) > 1:
+        return
+    if Windows.of(main) is not None:
         return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}
