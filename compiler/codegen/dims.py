@@ -42,9 +42,9 @@ def params_of(func: PrimFunc) -> tuple[ParamInfo, ...]:
     return tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs, p.constant) for p in func.params)
 
 
-def workspace_of(x: Buffer) -> WorkspaceInfo:
-    """What a call is given for an allocated buffer."""
-    return WorkspaceInfo(bytes_of(x), x.constant)
+def workspace_of(x: Buffer, nbytes: Dim | None = None) -> WorkspaceInfo:
+    """What a call is given for an allocated buffer: so many bytes, or one array's."""
+    return WorkspaceInfo(bytes_of(x) if nbytes is None else nbytes, x.constant)
 
 
 def pack_of(

@@ -15,8 +15,9 @@ from itertools import product as cartesian
 from ..arith import Knob, Poly, Var, poly
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
 from ..ir.func import fresh
-from ..schedule import BlockRV, LoopRV, Schedule
+from ..schedule import LoopRV, Schedule
 from ..target import Target
+from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
 from .sketch import Constraint
 from .windows import Windows
@@ -100,12 +101,13 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         strided = {b for b, u in use.items() if u == "pack"}
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
-        must = tuple(b for b, u in use.items() if u == "pack")
-        once = {x.buffer for x in reads if not _reused(main, x)}
+        ahead = constants_of(main)
+        must = tuple(b for b, u in use.items() if u == "pack" or b in ahead)
+        once = {x.buffer for x in reads if not (x.buffer in ahead or _reused(main, x))}
         if once & set(must):
             continue
         free = produced | once
-        may = [b for b, u in use.items() if u == "unit" and b not in free and len(b.shape) > 1]
+        may = [b for b, u in use.items() if u == "unit" and b not in (*free, *must) and len(b.shape) > 1]
         for packed, inline in cartesian((must, *((*must, b) for b in may)), inlines):
             yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
     for inline in inlines:
@@ -210,7 +212,7 @@ class ContractionRule:
             self.move_epilogue(last, middle[-1])
         for buffer, copy in packs:
             if buffer.constant:
-                self.pack_ahead(buffer, copy, middle[-1])
+                pack_ahead(sch, copy, middle[-1])
             else:
                 assert self.panels is not None
                 self.move_pack(buffer, sch.compute_at(copy, self.panels), self.panels)
@@ -252,6 +254,9 @@ class ContractionRule:
 
     def pack_order(self, buffer: Buffer) -> tuple[int, ...]:
         """The dimension of the lanes last."""
+        if buffer.constant:
+            lane = None if self.choice.lane is None else self.main.iters[self.choice.lane]
+            return packed_order(self.main, buffer, lane)
         d = self.lane_dim(buffer)
         return (*(x for x in range(len(buffer.shape)) if x != d), d)
 
@@ -351,13 +356,6 @@ class ContractionRule:
             behind = loops[loops.index(lane) + 1 :]
             if behind:
                 self.sch.reorder(registers, *behind, lanes)
-
-    def pack_ahead(self, buffer: Buffer, copy: BlockRV, at: LoopRV) -> None:
-        """A packed panel for each register tile, all of them made before the calls."""
-        loops = self.sch.compute_at(copy, at)
-        d = self.lane_dim(buffer)
-        self.sch.reorder(*(x for x in loops if x is not loops[d]), loops[d])
-        self.sch.compute_ahead(copy)
 
     def move_pack(self, buffer: Buffer, loops: list[LoopRV], at: LoopRV) -> None:
         """A packed panel for each tile of the lane axis; copied by vectors where the source runs along the

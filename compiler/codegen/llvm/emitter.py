@@ -114,9 +114,7 @@ class _Emitter:
             "}",
         ]
         params = params_of(func)
-        workspaces = tuple(
-            WorkspaceInfo(workspace_bytes(x, n), x.constant) for x, n in self._workspaces.items()
-        )
+        workspaces = tuple(workspace_of(x, workspace_bytes(x, n)) for x, n in self._workspaces.items())
         sizes = tuple(s.name for s in func.sizes)
         # Functions of the module's own are each kernel's, so that texts of several kernels can be joined.
         text = "\n".join(lines).replace("@tw.", f"@tw.{symbol(func.name)}.") + "\n"
