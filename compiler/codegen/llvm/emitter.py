@@ -16,9 +16,8 @@ from ...ir import Binary, Block, Buffer, For, IterKind, Load, LoopKind, PrimFunc
 from ...ir.rules import identity
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
-from ...runtime import WorkspaceInfo
 from ...target import Target
-from ..dims import bytes_of, params_of
+from ..dims import bytes_of, params_of, workspace_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
 from .abilities import has_half
