@@ -8,6 +8,7 @@ from ..target import Target
 from .groups import Group, groups_of, inline_elementwise
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
+from .threads import share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
 MAX_SKETCHES = 12
@@ -64,6 +65,8 @@ def _sketch(func: PrimFunc, target: Target, heavy: Group, structure: Structure, 
             constraints += structure.apply(sch, g, target, tag)
         else:
             constraints += _apply_first(sch, g, target, tag)
+    if target.num_threads > 1:
+        constraints += share_out(sch, target.num_threads)
     knobs = tuple(sch.knobs.values())
     # What splits could neither prove nor refute is a constraint like any other.
     constraints += [Constraint("factors fit the loop", p, 0) for p in sch.constraints]
