@@ -119,7 +119,8 @@ def parallel(func: PrimFunc, loop: Var) -> PrimFunc:
     before: `for i in range(8): …` after: `for i in parallel(8): …`
     Refused: a loop that carries a reduction, whose iterations write the same elements of a buffer seen
     outside (overlapped tiles may, where one assignment writes each element and nobody reads it), or around or
-    inside of another parallel loop (fuse the two). A loop of one iteration may always be parallel where no other loop is.
+    inside of another parallel loop (fuse the two). A loop of one iteration may always be parallel where no
+    other loop is.
     """
     at = find_loop(func, loop, "parallel")
     check_independent(func, at, "parallel")
