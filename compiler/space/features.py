@@ -158,13 +158,15 @@ class _Features:
 
     def spans(self, slot: int, inner: set[Var]) -> list[str]:
         """The extent of what an access touches in each dimension while `inner` run."""
-        _, indices = self.accesses[slot]
+        buffer, indices = self.accesses[slot]
         out: list[str] = []
-        for i in indices:
+        for d, i in enumerate(indices):
             box = region([(i,)], inner)
             if box is None:
                 # Not a box (fused loops): at most as many elements as iterations that move this index.
-                out.append(self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner)))
+                moved = self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner))
+                most = buffer.shape[d].const
+                out.append(moved if most is None else self.c.let(f"minimum({moved}, {float(most)})"))
             else:
                 out.append(self.c.emit(box[0][1]))
         return out
