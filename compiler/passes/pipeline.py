@@ -73,7 +73,8 @@ def lowering(target: Target) -> Pipeline:
             CheckConcrete(),
             LowerInit(),
             LegalizeVectors(target.vector_bytes),
-            Simplify(),
+            # Other generators run parallel loops in order.
+            Simplify(target.num_threads if target.kind == "llvm" else 1),
             CheckVectors(),
             CheckReads(),
             CheckSteps(),

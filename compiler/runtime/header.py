@@ -96,6 +96,12 @@ def header(functions: Mapping[str, Function], target: Target) -> str:
         'extern "C" {',
         "#endif",
     ]
+    if target.num_threads > 1:
+        lines += [
+            "",
+            f"/* At most n of the {target.num_threads} threads these functions are made for; 0: all. */",
+            "void tilewright_set_num_threads(int64_t n);",
+        ]
     for function in functions.values():
         lines += ["", *_declaration(function)]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", f"#endif /* {guard} */"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from ..errors import BuildError
 
 #: More instructions than this are refused: code generation takes seconds and the kernel leaves the
@@ -41,6 +44,16 @@ class Builder:
     def scope(self) -> Scope:
         """The innermost scope."""
         return self.scopes[-1]
+
+    @contextmanager
+    def function(self, arguments: Iterable[str]) -> Iterator[Scope]:
+        """What is put meanwhile goes to a function of its own, whose entry this is; of the values there were,
+        it has those named as its arguments."""
+        scopes, self.scopes = self.scopes, [Scope("entry")]
+        depths = {name: self._depth.pop(name) for name in arguments if name in self._depth}
+        yield self.scopes[0]
+        self.scopes = scopes
+        self._depth.update(depths)
 
     def number(self) -> int:
         """A number that no other label or value has."""

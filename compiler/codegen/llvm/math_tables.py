@@ -21,7 +21,7 @@ class Tables:
     exp_high: float  # exp is inf from here up
     ln2_high: float  # so short that its product with an exponent is exact
     ln2_low: float
-    expm1: tuple[float, ...]
+    exp: tuple[float, ...]
     log: tuple[float, ...]
     log_from: float  # the mantissa's range starts here and ends at twice this
     erf_small: tuple[float, ...]
@@ -33,18 +33,16 @@ class Tables:
 
     @property
     def round_magic(self) -> float:
-        """Added to a small number it leaves the integer plus the bias in the low bits: 1.5·2^mantissa +
-        bias.
-        """
-        return 1.5 * 2.0**self.mantissa + self.bias
+        """Added to a small number it leaves the integer in the low bits: 1.5·2^mantissa."""
+        return 1.5 * 2.0**self.mantissa
 
 
 def _hex(words: str) -> tuple[float, ...]:
     return tuple(map(float.fromhex, words.split()))
 
 
-_FLOAT_EXPM1 = _hex("0x1p-1 0x1.555556p-3 0x1.5554f4p-5 0x1.110ff0p-7 0x1.6d3efcp-10 0x1.a26fe8p-13")
-"""(e^r - 1 - r) / r² on |r| ≤ 0.347: e^r - 1 within 2^-31."""
+_FLOAT_EXP = _hex("0x1.fffffcp-2 0x1.55548ap-3 0x1.55584cp-5 0x1.123f5ap-7 0x1.6adadp-10")
+"""(e^r - 1 - r) / r² on |r| ≤ 0.347: e^r within 2^-28.2."""
 
 _FLOAT_LOG = _hex(
     "0x1.555508p-2 -0x1.fffef2p-3 0x1.99cf90p-3 -0x1.559d7ap-3 "
@@ -65,12 +63,12 @@ _FLOAT_ERF_LARGE = _hex(
 _FLOAT_TANH = _hex("-0x1.55554cp-2 0x1.110d6cp-3 -0x1.b93278p-5 0x1.598734p-6 -0x1.9cb23cp-8")
 """(tanh(x)/x - 1) / x² in x² on |x| ≤ 0.55: tanh(x) within 2^-29.8."""
 
-_DOUBLE_EXPM1 = _hex(
+_DOUBLE_EXP = _hex(
     "0x1p-1 0x1.5555555555559p-3 0x1.5555555555557p-5 0x1.111111110f650p-7 "
     "0x1.6c16c16c15697p-10 0x1.a01a01b00814ap-13 0x1.a01a01ab94d89p-16 0x1.71ddf7ffc5e89p-19 "
     "0x1.27e4cfd3eb8eap-22 0x1.af5f4af9d74cap-26 0x1.1f86854666563p-29"
 )
-"""(e^r - 1 - r) / r² on |r| ≤ 0.3466: e^r - 1 within 2^-61."""
+"""(e^r - 1 - r) / r² on |r| ≤ 0.3466: e^r within 2^-61."""
 
 _DOUBLE_LOG = _hex(
     "0x1.5555555555593p-1 0x1.999999997f9dfp-2 0x1.249249422b84fp-2 0x1.c71c51d71c8c6p-3 "
@@ -113,7 +111,7 @@ TABLES = {
         exp_high=89.0,
         ln2_high=float.fromhex("0x1.62e4p-1"),
         ln2_low=float.fromhex("0x1.7f7d1cf79abcap-20"),
-        expm1=_FLOAT_EXPM1,
+        exp=_FLOAT_EXP,
         log=_FLOAT_LOG,
         log_from=2 / 3,
         erf_small=_FLOAT_ERF_SMALL,
@@ -131,7 +129,7 @@ TABLES = {
         exp_high=710.0,
         ln2_high=float.fromhex("0x1.62e42fefap-1"),
         ln2_low=float.fromhex("0x1.cf79abc9e3b3ap-40"),
-        expm1=_DOUBLE_EXPM1,
+        exp=_DOUBLE_EXP,
         log=_DOUBLE_LOG,
         log_from=math.sqrt(0.5),
         erf_small=_DOUBLE_ERF_SMALL,

@@ -18,8 +18,10 @@ from ...ir import (
     Select,
     Unary,
 )  # fmt: skip
+from ...ir.expr import BinaryOp
+from ...ir.rules import identity
 from ...target import Target
-from .abilities import has_rounding
+from .abilities import has_rounding, scaled_bytes
 from .arithmetic import Arithmetic
 from .builder import Builder
 from .casts import Casts
@@ -82,6 +84,34 @@ class Values:
         if type(e) is Select:
             return self._choice(self.value(e.cond), memory_type(e.dtype), self.moved(e.a), self.moved(e.b))
         return self._memory.to_memory(self.value(e), e.dtype)
+
+    def across(self, op: BinaryOp, dtype: DType, v: Value) -> str:
+        """All lanes of a vector combined: halves with each other, down to one element."""
+        point, kind = self._point, value_type(dtype)
+        x, lanes = self._memory.wide(v, kind), point.lanes
+        assert lanes is not None
+        count = lanes
+        while count > 1:
+            wide, half = vector_type(kind, count), count // 2
+            ends: list[str] = []
+            for first in (0, half):
+                if half == 1:
+                    ends.append(self._b.shared(f"extractelement {wide} {x}, i64 {first}"))
+                    continue
+                at = ", ".join(f"i32 {n}" for n in range(first, first + half))
+                ends.append(self._b.shared(f"shufflevector {wide} {x}, {wide} poison, <{half} x i32> <{at}>"))
+            point.lanes = count = half
+            x = self._ops(half > 1).binary(op, dtype, ends[0], ends[1])
+        point.lanes = lanes
+        return x
+
+    def combined(self, op: BinaryOp, dtype: DType, own: Value, part: Value) -> Value:
+        """The element that a reduction has, and a scalar part of it; a start that changes nothing is left
+        out."""
+        neutral = identity(op, dtype)
+        if own[0] == literal(neutral.value, dtype):
+            return part
+        return self._ops(False).binary(op, dtype, own[0], part[0]), False
 
     def select(self, bit: Value, dtype: DType, a: Value, b: Value) -> Value:
         """a where the bit is set, else b."""
@@ -234,5 +264,10 @@ class Values:
         key = value_type(dtype), self._point.lanes if is_vector else None
         math = self._math.get(key)
         if math is None:
-            math = self._math[key] = MathEmitter(self._b.shared, *key, has_fma=self._target.has_fma)
+            math = self._math[key] = MathEmitter(
+                self._b.shared,
+                *key,
+                has_fma=self._target.has_fma,
+                scaled_bytes=scaled_bytes(self._target),
+            )
         return math

@@ -35,7 +35,7 @@ DTYPES = (
 )
 #: Largest error in units of the last place of the dtype; every other operation is exact to the bit.
 ULPS: dict[str, float] = {
-    "exp": 1.0, "log": 0.85, "tanh": 1.5, "sigmoid": 2.0, "erf": 1.3, "rsqrt": 1.5, "sin": 0.9, "cos": 0.9,
+    "exp": 1.2, "log": 0.85, "tanh": 1.6, "sigmoid": 2.0, "erf": 1.3, "rsqrt": 1.5, "sin": 0.9, "cos": 0.9,
     "pow": 1.3,
 }  # fmt: skip
 

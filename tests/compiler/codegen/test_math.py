@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tilewright.compiler.codegen.llvm.abilities import scaled_bytes
 from tilewright.compiler.codegen.llvm.jit import LoadedObject, compile_ir
 from tilewright.compiler.codegen.llvm.math import MAX_ULP, MathEmitter
 from tilewright.compiler.target import Target
@@ -55,7 +56,13 @@ EXACT: dict[str, Callable[[Array], Array]] = {
 LONG_DOUBLE_IS_LONGER = np.finfo(np.longdouble).nmant > 60
 
 
-def text_of(function: str, element: str, lanes: int | None, has_fma: bool) -> str:
+def text_of(
+    function: str,
+    element: str,
+    lanes: int | None,
+    has_fma: bool,
+    scaled: frozenset[int] = frozenset(),
+) -> str:
     """A kernel ``map(in, out, n)`` that applies the function to n elements, a multiple of the lanes; pow
     takes its exponents from ``in`` behind the n bases.
     """
@@ -65,7 +72,7 @@ def text_of(function: str, element: str, lanes: int | None, has_fma: bool) -> st
         lines.append(f"  %v{len(lines)} = {instruction}")
         return f"%v{len(lines) - 1}"
 
-    emitter = MathEmitter(put, element, lanes, has_fma=has_fma)
+    emitter = MathEmitter(put, element, lanes, has_fma=has_fma, scaled_bytes=scaled)
     operands = ("%x", "%y") if function == "pow" else ("%x",)
     result = getattr(emitter, function)(*operands)
     vector = element if lanes is None else f"<{lanes} x {element}>"
@@ -96,7 +103,8 @@ def text_of(function: str, element: str, lanes: int | None, has_fma: bool) -> st
 
 def loaded(function: str, element: str, lanes: int | None, target: str = "llvm") -> LoadedObject:
     parsed = Target.parse(target)
-    return compile_ir(text_of(function, element, lanes, parsed.has_fma), parsed, ["map"])
+    text = text_of(function, element, lanes, parsed.has_fma, scaled_bytes(parsed))
+    return compile_ir(text, parsed, ["map"])
 
 
 def computed(kernel: LoadedObject, x: Array, y: Array | None = None) -> Array:
