@@ -63,6 +63,7 @@ STEPS: dict[str, Step] = {
     "unannotate": Step({"at": "target", "key": "text"}, "none"),
     "compute_at": Step({"block": "block", "loop": "loop"}, "loops"),
     "reverse_compute_at": Step({"block": "block", "loop": "loop"}, "loops"),
+    "compute_ahead": Step({"block": "block"}, "none"),
     "compute_inline": Step({"block": "block"}, "none"),
     "reverse_compute_inline": Step({"block": "block"}, "none"),
     "cache_read": Step(

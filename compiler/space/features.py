@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute
+from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
 from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
+from ..ir.annotations import is_ahead
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
@@ -136,22 +137,36 @@ class _Features:
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
-        out.append("1.0" if any(type(e) is InBounds for e in walk_expr(self.block.value)) else "0.0")
+        out.append(self.guarded())
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
         out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()
         out.append(repr(float(self.index)))
         return out
 
+    def guarded(self) -> str:
+        """1 where a condition around a read does not hold everywhere."""
+        open_ = "0.0"
+        for e in walk_expr(self.block.value):
+            for p in e.conditions if type(e) is InBounds else ():
+                top = upper(p)
+                if top.const is None:
+                    open_ = self.c.let(f"maximum({open_}, ({self.c.emit(top)} >= 0) * 1.0)")
+                elif top.const >= 0:
+                    return "1.0"
+        return open_
+
     def spans(self, slot: int, inner: set[Var]) -> list[str]:
         """The extent of what an access touches in each dimension while `inner` run."""
-        _, indices = self.accesses[slot]
+        buffer, indices = self.accesses[slot]
         out: list[str] = []
-        for i in indices:
+        for d, i in enumerate(indices):
             box = region([(i,)], inner)
             if box is None:
                 # Not a box (fused loops): at most as many elements as iterations that move this index.
-                out.append(self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner)))
+                moved = self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner))
+                most = buffer.shape[d].const
+                out.append(moved if most is None else self.c.let(f"minimum({moved}, {float(most)})"))
             else:
                 out.append(self.c.emit(box[0][1]))
         return out
@@ -232,6 +247,7 @@ class _Features:
                 len(out) >= 2 * _COPIES
                 or b.buffer in self.func.params
                 or b.buffer.scope == "register"
+                or is_ahead(b)
                 or b is self.block
             ):
                 continue

@@ -10,9 +10,11 @@ from ..ir import PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .contraction import contractions
+from .convolution import convolutions
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
+from .rows import rows
 from .sketch import Constraint
 
 
@@ -53,7 +55,7 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (contractions, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, contractions, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:

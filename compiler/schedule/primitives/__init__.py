@@ -1,6 +1,7 @@
 """Scheduling primitives: pure functions from a program to a program. Each checks, then rewrites, and
 returns."""
 
+from .ahead import compute_ahead
 from .block_layout import transform_block_layout
 from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
@@ -34,6 +35,7 @@ __all__ = [
     "blockize",
     "cache_read",
     "cache_write",
+    "compute_ahead",
     "compute_at",
     "compute_inline",
     "compute_locations",
