@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..codegen.llvm.dots import instruction_for
-from ..ir import Binary, Block, Cast, DType, Expr, Load, PrimFunc, buffers_read
+from ..ir import Binary, Block, Cast, DType, Expr, Load, PrimFunc, buffers_read, loads
 from ..schedule import Schedule
 from ..schedule.find import readers
 from ..target import Target
@@ -54,10 +54,15 @@ class Converted:
         for name in made:
             block = sch.func.block(name)[1]
             users = readers(sch.func, block.buffer)
+            is_constant = all(x.buffer.constant for x in loads(block.value))
+            at = sch.get_block(name)
             if len(users) == 1 and not users[0].is_reduction:
-                sch.compute_inline(sch.get_block(name))
+                sch.compute_inline(at)
+                at = sch.get_block(users[0].name)
             else:
                 _in_lanes(sch, name, target)
+            if is_constant:
+                sch.compute_ahead(at)
         return constraints
 
 

@@ -181,13 +181,14 @@ class _Rule:
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""
         sch = self.sch
+        constant = self.operands()[1].buffer.constant
         padded = self.pad()
         pack = sch.cache_read(self.block, self.slot(of_x=False), "local")
         self.place_producers(padded)
         last, excess = self.group.epilogue, None
         if self.choice.flip:
             made, finish = sch.flip_sign(self.block, self.slot(of_x=True))
-            excess = made, sch.cache_write(made, 0, "register")
+            excess = made, None if constant else sch.cache_write(made, 0, "register")
             if last is None:
                 last = finish.name
             else:
@@ -208,6 +209,10 @@ class _Rule:
         if excess is not None:
             self.move_excess(*excess)
         self.move_pack(sch.compute_at(pack, self.panel))
+        if constant:
+            sch.compute_ahead(pack)
+        if constant and excess is not None:
+            sch.compute_ahead(excess[0])
         sch.decompose_reduction(self.block, serial[0])
 
     # ---- operands ----
@@ -341,26 +346,32 @@ class _Rule:
                 sch.unroll(loop)
         sch.vectorize(lanes)
 
-    def move_excess(self, made: BlockRV, write: BlockRV) -> None:
-        """What is to be taken off is added up from each packed panel, by the same instruction."""
+    def move_excess(self, made: BlockRV, write: BlockRV | None) -> None:
+        """What is to be taken off is added up from each packed panel, by the same instruction; of constants
+        it is made ahead of the calls, in memory."""
         sch, choice = self.sch, self.choice
         assert self.vectors is not None
-        lane = sch.compute_at(write, self.panel)[-1]
-        outer, vectors, lanes = sch.split(lane, [None, self.vectors, choice.lanes])
-        loops = sch.compute_at(made, outer)
+        at = self.panel
+        if write is not None:
+            at, vectors, lanes = sch.split(
+                sch.compute_at(write, self.panel)[-1], [None, self.vectors, choice.lanes]
+            )
+            sch.unroll(vectors)
+            sch.vectorize(lanes)
+        loops = sch.compute_at(made, at)
         kinds = sch.func.block(made.name)[1].kinds
         kept = [x for x, k in zip(loops, kinds, strict=True) if k is IterKind.SPATIAL]
         steps = [x for x, k in zip(loops, kinds, strict=True) if k is IterKind.REDUCE]
-        v, n = sch.split(kept[-1], [None, choice.lanes])
+        vectors, n = sch.split(kept[-1], [None, choice.lanes])
         # Split as the main block is, so that both are seen to read the same part of the panel.
         new = [sch.split(x, [None, *f]) for x, f in zip(steps, self.factors, strict=True)]
         s = new[self.reductions.index(choice.step)].pop()
         serial = [x for parts in new for x in parts]
-        sch.reorder(*kept[:-1], *serial, v, s, n)
-        for loop in (v, s, vectors):
-            sch.unroll(loop)
-        for loop in (n, lanes):
-            sch.vectorize(loop)
+        sch.reorder(*kept[:-1], *serial, vectors, s, n)
+        if write is not None:
+            sch.unroll(vectors)
+        sch.unroll(s)
+        sch.vectorize(n)
         sch.decompose_reduction(made, serial[0])
 
     def move_pack(self, loops: list[LoopRV]) -> None:
