@@ -69,8 +69,8 @@ class DotProduct:
 
 
 def dot_products(func: PrimFunc, group: Group, target: Target) -> Iterator[DotProduct]:
-    """Every structure that the rule knows for the group. Lanes whose results are written apart from each other
-    are left out where others are not."""
+    """Every structure that the rule knows for the group. Lanes whose results are written apart are left out
+    where others are not."""
     _, main = func.block(group.main)
     found = list(_structures(main, target))
     written = main.indices[-1] if main.indices else poly(0)
