@@ -11,6 +11,7 @@ from ..target import Target
 from .contraction import contractions
 from .elementwise import elementwise
 from .groups import Group
+from .moves import moves
 from .sketch import Constraint
 
 
@@ -32,7 +33,7 @@ class Structure(Protocol):
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (contractions, elementwise)
+RULES: tuple[Rule, ...] = (contractions, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
