@@ -10,8 +10,9 @@ from __future__ import annotations
 from math import gcd
 
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
-from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
+from ..ir import Block, Buffer, For, InBounds, IterKind, Load, LoopKind, PrimFunc, loads, walk_expr
 from ..ir.annotations import is_ahead
+from ..schedule.find import writers
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
@@ -78,9 +79,11 @@ class _Features:
         self.path: tuple[For, ...] = path[::-1]
         self.block: Block = block
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
-        accesses = [(block.buffer, block.indices)]
-        accesses += [(x.buffer, x.indices) for x in loads(block.value) if x.buffer is not block.buffer]
-        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses[:SLOTS]]
+        reads = [x for x in loads(block.value) if x.buffer is not block.buffer][: SLOTS - 1]
+        accesses = [(block.buffer, block.indices), *((y.buffer, y.indices) for y in map(self.source, reads))]
+        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
+        #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
+        self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
         self.extents = [c.emit(f.var.extent) for f in self.path]
         #: Steps of the reduction that one instruction adds up in each lane; the lanes count once for each.
         self.steps = self.taken_together()
@@ -95,6 +98,20 @@ class _Features:
         together = all(i and i[-1].coefficient(steps.var) == 1 for _, i in reads)
         is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
         return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
+
+    def source(self, x: Load) -> Load:
+        """What a read of registers finds there, if a copy of memory: as a read of that memory."""
+        if x.buffer.scope != "register":
+            return x
+        made = writers(self.func, x.buffer)
+        if len(made) != 1 or type(made[0].value) is not Load:
+            return x
+        iters = [i.atom for i in made[0].indices]
+        if any(type(a) is not Var for a in iters):
+            return x
+        m: dict[Atom, Poly] = {a: i for a, i in zip(iters, x.indices, strict=True) if a is not None}
+        value = made[0].value
+        return Load(value.buffer, tuple(substitute(i, m) for i in value.indices))
 
     def columns(self) -> list[str]:
         out: list[str] = []
@@ -215,11 +232,11 @@ class _Features:
         else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
         out: list[str] = []
-        for _, indices in self.accesses:
+        for (_, indices), turned in zip(self.accesses, self.by_registers, strict=True):
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
             last = len(indices) - (1 if self.steps == 1 else 2)
             unit = lane is not None and moving == [last] and indices[last].coefficient(lane) == 1
-            out.append("0.0" if not moving else "1.0" if unit else "2.0")
+            out.append("0.0" if not moving else "1.0" if unit or turned else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
 
     def kinds(self) -> list[tuple[Var, IterKind]]:

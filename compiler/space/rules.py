@@ -15,6 +15,7 @@ from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
 from .rows import rows
+from .moves import moves
 from .sketch import Constraint
 
 
@@ -55,7 +56,7 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, convolutions, contractions, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, contractions, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
