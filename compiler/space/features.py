@@ -10,19 +10,38 @@ from __future__ import annotations
 from math import gcd
 
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
-from ..ir import Block, Buffer, For, InBounds, IterKind, Load, LoopKind, PrimFunc, loads, walk_expr
+from ..ir import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Compare,
+    For,
+    InBounds,
+    IterKind,
+    Load,
+    LoopKind,
+    PrimFunc,
+    Select,
+    Unary,
+    loads,
+    walk_expr,
+)
 from ..ir.annotations import is_ahead
 from ..schedule.find import writers
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 1
+FEATURE_SCHEMA = 2
 LEVELS = 14
 SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
 LINE = 64
 PAGE = 4096
 _COPIES = 2
+_INSTRUCTIONS: dict[type, int] = {Binary: 1, Compare: 1, Select: 1, Cast: 1, Unary: 1}
+#: More of them for an elementary function.
+_FUNCTION = 15
 _SPATIAL = 3
 
 FEATURE_NAMES: tuple[str, ...] = (
@@ -46,6 +65,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     *(f"lane stride.{slot}" for slot in range(SLOTS)),
     "executed",
     "guarded",
+    "operations",
     *(f"padded.{d}" for d in range(_SPATIAL)),
     *(f"{what}.{n}" for n in range(_COPIES) for what in ("copy work", "copy strided")),
     "sketch",
@@ -61,6 +81,13 @@ def relax(p: Poly) -> Poly:
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
     """One column for each of FEATURE_NAMES, as emitted into `c`."""
     return _Features(func, main, index, c).columns()
+
+
+def operations(block: Block) -> int:
+    """About how many instructions compute one element, or one vector of them, without reads and writes."""
+    return sum(_INSTRUCTIONS.get(type(e), 0) for e in walk_expr(block.value)) + sum(
+        _FUNCTION for e in walk_expr(block.value) if type(e) is Unary and e.op not in ("neg", "abs", "not")
+    )
 
 
 def row_places(buffer: Buffer) -> int:
@@ -154,7 +181,7 @@ class _Features:
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
-        out.append(self.guarded())
+        out += [self.guarded(), repr(float(operations(self.block)))]
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
         out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()

@@ -14,8 +14,8 @@ from .convolution import convolutions
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
-from .rows import rows
 from .moves import moves
+from .rows import rows
 from .sketch import Constraint
 
 
