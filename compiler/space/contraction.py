@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product as cartesian
 
-from ..arith import Knob, Poly, Var, poly
+from ..arith import Knob, Poly, Var, ceil_div, poly
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
 from ..ir.func import fresh
 from ..schedule import LoopRV, Schedule
@@ -84,7 +84,7 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         if (it.extent.const or 0) >= target.lanes(32)
         and not _scatters(main, n)
         and n not in batches(main)
-        and all(lane_use(x, it) != "bad" for x in reads)
+        and all(lane_use(x, it) in ("unit", "none") for x in reads)
     ]
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
         if kind is IterKind.REDUCE or (it.extent.const or 0) < 4:
@@ -272,7 +272,8 @@ class ContractionRule:
             narrow = n != lane and len(tiled) > 2 and n != spatial[-1]
             panels = bool(width) and bool(self.choice.packed)
             t = self.knob(f"{it.name}_t", fit(PANELS if panels else TILES, it.extent))
-            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, it.extent))
+            beside = self.vectors_of(it.extent) if width else it.extent
+            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, beside))
             new = self.sch.split(loops[n], [None, t, r, *width], overlap=1 + len(width))
             outer.append(new[0])
             middle.append(new[1])
@@ -283,7 +284,7 @@ class ContractionRule:
                 vectors, lanes = poly(r), new[3]
                 self.vectors, self.panels = r, new[0]
                 size, slack = size * self.lanes, 4 * self.lanes.domain[-1] - 1
-                most_vectors = -(-extent // self.lanes.domain[0])
+                most_vectors = -(-extent // self.lanes.domain[-1])
             else:
                 rows = rows * r
                 most_rows *= extent
@@ -301,6 +302,11 @@ class ContractionRule:
             # The lane axis was split first; its registers run inside the other ones, then the lanes.
             tile = [*tile[1:], tile[0], lanes]
         return outer, middle, tile
+
+    def vectors_of(self, extent: Poly) -> Poly:
+        """How many vectors of the fewest lanes cover the lane axis."""
+        assert self.lanes is not None
+        return ceil_div(extent, self.lanes.domain[0])
 
     def tile_reduction(self, loops: list[LoopRV]) -> tuple[list[LoopRV], list[LoopRV]]:
         """Splits each reduction into a serial and an unrolled loop; unrolled factors divide, so that no step

@@ -9,6 +9,7 @@ from ..ir import PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .contraction import contractions
+from .dot import dots
 from .elementwise import elementwise
 from .groups import Group
 from .rows import rows
@@ -33,7 +34,7 @@ class Structure(Protocol):
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, contractions, elementwise)
+RULES: tuple[Rule, ...] = (rows, dots, contractions, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
