@@ -17,8 +17,10 @@ from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, o
 from ..ir.func import fresh
 from ..schedule import LoopRV, Schedule
 from ..target import Target
+from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
 from .sketch import Constraint
+from .windows import Windows
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
@@ -74,6 +76,8 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     _, main = func.block(group.main)
     if not main.is_reduction or IterKind.SPATIAL not in main.kinds or len(group.rows) > 1:
         return
+    if Windows.of(main) is not None:
+        return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}
     inlines = (True, False) if group.producers else (False,)
@@ -97,12 +101,13 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         strided = {b for b, u in use.items() if u == "pack"}
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
-        must = tuple(b for b, u in use.items() if u == "pack")
-        once = {x.buffer for x in reads if not _reused(main, x)}
+        ahead = constants_of(main)
+        must = tuple(b for b, u in use.items() if u == "pack" or b in ahead)
+        once = {x.buffer for x in reads if not (x.buffer in ahead or _reused(main, x))}
         if once & set(must):
             continue
         free = produced | once
-        may = [b for b, u in use.items() if u == "unit" and b not in free and len(b.shape) > 1]
+        may = [b for b, u in use.items() if u == "unit" and b not in (*free, *must) and len(b.shape) > 1]
         for packed, inline in cartesian((must, *((*must, b) for b in may)), inlines):
             yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
     for inline in inlines:
@@ -206,8 +211,11 @@ class ContractionRule:
         if last is not None:
             self.move_epilogue(last, middle[-1])
         for buffer, copy in packs:
-            assert self.panels is not None
-            self.move_pack(buffer, sch.compute_at(copy, self.panels), self.panels)
+            if buffer.constant:
+                pack_ahead(sch, copy, middle[-1])
+            else:
+                assert self.panels is not None
+                self.move_pack(buffer, sch.compute_at(copy, self.panels), self.panels)
         sch.decompose_reduction(self.block, serial[0])
 
     def result_in_registers(self) -> str | None:
@@ -246,6 +254,9 @@ class ContractionRule:
 
     def pack_order(self, buffer: Buffer) -> tuple[int, ...]:
         """The dimension of the lanes last."""
+        if buffer.constant:
+            lane = None if self.choice.lane is None else self.main.iters[self.choice.lane]
+            return packed_order(self.main, buffer, lane)
         d = self.lane_dim(buffer)
         return (*(x for x in range(len(buffer.shape)) if x != d), d)
 

@@ -10,6 +10,7 @@ from .groups import Group, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
+from .threads import share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
 MAX_SKETCHES = 12
@@ -81,6 +82,8 @@ def _sketch(
         tiled = worked(sch.func, g, before) if g.rows else [summed(sch.func, g.main)]
         mains += tiled
         main = tiled[-1] if g is heavy else main
+    if target.num_threads > 1:
+        constraints += share_out(sch, target.num_threads)
     knobs = tuple(sch.knobs.values())
     # What splits could neither prove nor refute is a constraint like any other.
     constraints += [Constraint("factors fit the loop", p, 0) for p in sch.constraints]

@@ -32,7 +32,7 @@ from .math import MathEmitter
 from .memory import Memory
 from .point import Point
 
-_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos")
+_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "gelu", "sin", "cos")
 _INT64 = DType("int", 64)
 _INT32 = DType("int", 32)
 

@@ -31,8 +31,8 @@ def configs(sketch: Sketch, n: int) -> np.ndarray:
 
 
 def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
-    """The program with integers for its knobs; predicates that became provable are left out, and a loop of
-    extent 1 is 0."""
+    """The program with integers for its knobs; predicates that became provable or equal are left out, and a
+    loop of extent 1 is 0."""
 
     def at(p: Poly) -> Poly:
         return substitute(p, values)
@@ -48,7 +48,7 @@ def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
             return replace(s, var=var, body=tuple(stmt(x) for x in s.body))
         assert isinstance(s, Block)
         binds = tuple(at(b) for b in s.binds)
-        predicates = tuple(p for p in map(at, s.predicates) if not proven_negative(p))
+        predicates = tuple(dict.fromkeys(p for p in map(at, s.predicates) if not proven_negative(p)))
         iters = tuple(new(v) for v in s.iters)
         indices = tuple(at(i) for i in s.indices)
         value = map_loads(unguarded(map_expr(s.value, at)), lambda x: replace(x, buffer=sized(x.buffer)))
