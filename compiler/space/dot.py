@@ -25,6 +25,8 @@ from .sketch import Constraint
 ROWS = (1, 2, 3, 4, 5, 6, 8)
 TILES = (1, 2, 4, 8, 16)
 STEPS = (1, 2, 4)
+#: With more rows on either side a packed copy of the other one costs little.
+MAX_ROWS = 32
 #: Multiply-adds in flight, below which they wait for each other.
 MIN_SUMS = 8
 
@@ -49,6 +51,8 @@ def dots(func: PrimFunc, group: Group, target: Target) -> Iterator[Dot]:
     _, main = func.block(group.main)
     step = _step(main)
     if step is None or group.rows or group.producers or not _tiled(main):
+        return
+    if min(main.iters[n].extent.const or 0 for n in _tiled(main)) > MAX_ROWS:
         return
     yield Dot(step, f"lanes {main.iters[step].name}, added up")
 
