@@ -188,7 +188,7 @@ def test_a_default_schedule_without_code_gives_way_to_one_that_has_it(
     for loop in unrolled.get_loops(unrolled.get_block("B")):
         unrolled.unroll(loop)
     monkeypatch.setattr(
-        "tilewright.compiler.build.default_schedules", lambda func, target: iter((unrolled, Schedule(func)))
+        "tilewright.compiler.space.default_schedules", lambda func, target: iter((unrolled, Schedule(func)))
     )
     module = build(func)
     x, out = np.ones((80, 80), "float32"), np.zeros((80, 80), "float32")
