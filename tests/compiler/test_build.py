@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -184,12 +184,15 @@ def test_a_default_schedule_without_code_gives_way_to_one_that_has_it(
 ) -> None:
     a = te.placeholder((80, 80), "float32", name="A")
     func = te.create_prim_func([a, te.compute((80, 80), lambda i, j: a[i, j] + 1.0, name="B")])
-    unrolled = Schedule(func)
-    for loop in unrolled.get_loops(unrolled.get_block("B")):
-        unrolled.unroll(loop)
-    monkeypatch.setattr(
-        "tilewright.compiler.space.default_schedules", lambda func, target: iter((unrolled, Schedule(func)))
-    )
+
+    def schedules(func: PrimFunc, target: Target) -> Iterator[Schedule]:
+        unrolled = Schedule(func)
+        for loop in unrolled.get_loops(unrolled.get_block("B")):
+            unrolled.unroll(loop)
+        yield unrolled
+        yield Schedule(func)
+
+    monkeypatch.setattr("tilewright.compiler.space.default_schedules", schedules)
     module = build(func)
     x, out = np.ones((80, 80), "float32"), np.zeros((80, 80), "float32")
     module(x, out)
