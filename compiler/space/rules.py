@@ -11,6 +11,7 @@ from ..schedule import Schedule
 from ..target import Target
 from .contraction import contractions
 from .convolution import convolutions
+from .dot import dots
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
@@ -56,7 +57,7 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, convolutions, contractions, moves, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
