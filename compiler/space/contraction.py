@@ -19,7 +19,7 @@ from ..schedule import LoopRV, Schedule
 from ..target import Target
 from .groups import Group
 from .sketch import Constraint
-from .windows import Windows
+from .windows import Windows, lane_stride
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
@@ -60,6 +60,8 @@ def lane_use(load: Load, it: Var) -> str:
     if not dims:
         return "none"
     if dims == [len(load.indices) - 1] and load.indices[-1].coefficient(it) == 1:
+        return "unit"
+    if len(dims) > 1 and lane_stride(load, it) == 1:
         return "unit"
     return "pack" if len(dims) == 1 and load.indices[dims[0]].atom == it else "bad"
 

@@ -20,8 +20,8 @@ from ..target import Target
 from .contraction import Contraction, contractions
 from .groups import Group
 from .sketch import Constraint
-from .window_tiles import Padding, WindowChoice, WindowTiles, lane_stride
-from .windows import Windows
+from .window_tiles import Padding, WindowChoice, WindowTiles
+from .windows import Windows, lane_stride
 
 #: Output channels of a group that fill lanes of their own.
 MIN_LANES = 4

@@ -7,6 +7,7 @@ counts: trees do not care about monotone maps.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute
@@ -20,6 +21,8 @@ SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
 LINE = 64
 PAGE = 4096
+#: Lanes up to this many elements apart are read by whole vectors.
+MAX_STRIDE = 4
 _COPIES = 2
 _SPATIAL = 3
 
@@ -61,6 +64,19 @@ def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) ->
     return _Features(func, main, index, c).columns()
 
 
+def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
+    """Dimensions that one loop walks through as one: `[i // W, i % W]` of H x W is `[i]` of H * W."""
+    shape, out = list(buffer.shape), list(indices)
+    for d in range(len(out) - 2, -1, -1):
+        if any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in out[d].atoms()):
+            both = out[d] * shape[d + 1] + out[d + 1]
+            if not any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in both.atoms()):
+                out[d : d + 2], shape[d : d + 2] = [both], [shape[d] * shape[d + 1]]
+    return (
+        (buffer, indices) if len(out) == len(indices) else (replace(buffer, shape=tuple(shape)), tuple(out))
+    )
+
+
 def row_places(buffer: Buffer) -> int:
     """At how many different places of a page the rows of a buffer start; the copies that the schedule makes
     are dense panels."""
@@ -79,7 +95,7 @@ class _Features:
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
         accesses = [(block.buffer, block.indices)]
         accesses += [(x.buffer, x.indices) for x in loads(block.value) if x.buffer is not block.buffer]
-        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses[:SLOTS]]
+        self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses[:SLOTS]]
         self.extents = [c.emit(f.var.extent) for f in self.path]
 
     def columns(self) -> list[str]:
@@ -179,13 +195,13 @@ class _Features:
         return self.c.let(f"maximum({dense}, {rows} * {apart})")
 
     def lane_strides(self) -> list[str]:
-        """For each access: 0 when it does not move with the lanes, 1 for one element a lane, 2 for anything
-        else."""
+        """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
+        anything else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
         out: list[str] = []
         for _, indices in self.accesses:
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            unit = lane is not None and moving == [len(indices) - 1] and indices[-1].coefficient(lane) == 1
+            unit = lane is not None and moving == [len(indices) - 1] and _near(indices[-1], lane)
             out.append("0.0" if not moving else "1.0" if unit else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
 
@@ -221,6 +237,13 @@ class _Features:
             lane = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
             out += [work, "0.0" if lane is not None and _unit(b, lane) else "1.0"]
         return out + ["0.0"] * (2 * _COPIES - len(out))
+
+
+def _near(index: Poly, lane: Var) -> bool:
+    """Whether lanes lie so close that whole vectors are read, and nothing is divided."""
+    return not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms()) and (
+        1 <= index.coefficient(lane) <= MAX_STRIDE
+    )
 
 
 def _unit(b: Block, lane: Var) -> bool:

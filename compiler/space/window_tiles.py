@@ -12,20 +12,19 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any, Literal
 
-from ..arith import Fn, Knob, Poly, Var, poly
-from ..ir import Block, Buffer, IterKind, Load, buffers_read, loads
+from ..arith import Knob, Poly, Var, poly
+from ..ir import Block, Buffer, IterKind, buffers_read, loads
 from ..ir.func import fresh
 from ..schedule import LoopRV, Schedule
 from ..target import Target
 from .contraction import MAX_BODY, divisors, lane_widths
 from .groups import Group
 from .sketch import Constraint
+from .windows import lane_stride
 
 #: `inline`: guards at each read. `strip`: a padded copy for each strip of rows.
 Padding = Literal["none", "inline", "strip"]
 
-#: Loads of lanes this far apart are a few vectors and a shuffle.
-MAX_STRIDE = 4
 #: Share of the places that may be computed twice, or masked, for a register tile.
 WASTE = 1.1
 PLACES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16)
@@ -47,21 +46,6 @@ class WindowChoice:
     packed: tuple[Buffer, ...]
     padding: Padding
     channels_inside: bool
-
-
-def lane_stride(load: Load, it: Var, places: tuple[Var, ...] = ()) -> int | None:
-    """How many elements apart lanes along `it` read; None for more than MAX_STRIDE, for no fixed number, and
-    where another place of a window lies between."""
-    flat, pitch, passed = poly(0), poly(1), set[Var]()
-    for i, extent in zip(reversed(load.indices), reversed(load.buffer.shape), strict=True):
-        if it in i.vars() and passed & set(places):
-            return None
-        passed |= i.vars() - {it}
-        flat, pitch = flat + i * pitch, pitch * extent
-    if any(isinstance(a, Fn) and it in a.vars for a in flat.atoms()):
-        return None
-    stride = flat.coefficient(it)
-    return stride if 0 <= stride <= MAX_STRIDE else None
 
 
 def even_parts(extent: int, domain: tuple[int, ...]) -> tuple[int, ...]:
