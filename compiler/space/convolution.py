@@ -86,6 +86,9 @@ def convolutions(
             )
             for c in choices:
                 yield Rewritten(rewrite, c, f"{what}, {c.name}")
+            if rewrite is places_as_one:
+                # Places that fill no vectors are better read one by one, and written across.
+                yield from (c for c in _over_windows(func, group, target) if c.choice.packed)
             return
     yield from _over_windows(func, group, target)
     yield Contraction(None, (), bool(group.producers), "scalar")

@@ -135,7 +135,7 @@ class _Features:
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
-        out.append("1.0" if any(type(e) is InBounds for e in walk_expr(self.block.value)) else "0.0")
+        out.append("1.0" if self.is_guarded() else "0.0")
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
         out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()
@@ -198,12 +198,17 @@ class _Features:
         """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
         anything else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
+        # Behind a guard each lane is read by itself.
+        most = 1 if self.is_guarded() else MAX_STRIDE
         out: list[str] = []
         for _, indices in self.accesses:
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            unit = lane is not None and moving == [len(indices) - 1] and _near(indices[-1], lane)
+            unit = lane is not None and moving == [len(indices) - 1] and _near(indices[-1], lane, most)
             out.append("0.0" if not moving else "1.0" if unit else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
+
+    def is_guarded(self) -> bool:
+        return any(type(e) is InBounds for e in walk_expr(self.block.value))
 
     def kinds(self) -> list[tuple[Var, IterKind]]:
         """The iteration variables, the spatial ones first, each with its kind."""
@@ -239,10 +244,10 @@ class _Features:
         return out + ["0.0"] * (2 * _COPIES - len(out))
 
 
-def _near(index: Poly, lane: Var) -> bool:
+def _near(index: Poly, lane: Var, most: int) -> bool:
     """Whether lanes lie so close that whole vectors are read, and nothing is divided."""
     return not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms()) and (
-        1 <= index.coefficient(lane) <= MAX_STRIDE
+        1 <= index.coefficient(lane) <= most
     )
 
 

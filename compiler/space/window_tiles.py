@@ -231,10 +231,7 @@ class WindowTiles:
         r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:5]))
         self.vectors = poly(r)
         # A packed operand lies in blocks of lanes, which tiles that move back would straddle.
-        whole = not (self.lane_var.extent.const or 1) % self.widest
-        return self.sch.split(
-            loop, [None, r, self.lanes], overlap=2 if whole or not self.choice.packed else 0
-        )
+        return self.sch.split(loop, [None, r, self.lanes], overlap=0 if self.choice.packed else 2)
 
     def limit_registers(self) -> None:
         room = self.target.vector_registers - 1

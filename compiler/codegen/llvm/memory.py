@@ -240,7 +240,8 @@ class Memory:
             self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
             operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
             return self._b.put(f"call {kind} {f}({operands})"), True
-        if read is True and 1 < index.stride <= MAX_STRIDE and not index.lane_terms and lanes:
+        near = 1 < index.stride <= min(MAX_STRIDE, lanes or 1)
+        if read is True and near and not index.lane_terms and lanes:
             return self._load_strided(buffer, a, index, lanes), True
         pointers, f = self._lanes(buffer, a, index), f"@llvm.masked.gather.{name}.v{lanes}p0"
         self._b.declare(kind, f, vector_type("ptr", lanes), "i32 immarg", bits, kind)
