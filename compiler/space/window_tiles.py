@@ -172,6 +172,8 @@ class WindowTiles:
         sch.reorder(*others, lane)
         if lane_stride(load, self.lane_var) == 1:
             sch.vectorize(lane)
+        if buffer.constant:
+            sch.compute_ahead(copy)
 
     def reduction(self) -> list[Var]:
         """The reduction variables, outermost first."""
