@@ -237,10 +237,18 @@ class WindowTiles:
 
     def limit_registers(self) -> None:
         room = self.target.vector_registers - 1
-        self.limit("registers", self.accumulators + self.vectors + 1, room)
-        tiles = ((prod(f), f[0]) for f in cartesian(*self.factors))
+        held = self.vectors + 1
+        if self.is_alone():
+            # The weights of a window stay in registers, too, and rows that windows share.
+            room, held = room // 2 + 2, poly(1)
+        self.limit("registers", self.accumulators + held, room)
+        tiles = ((prod(f), 0 if self.is_alone() else f[0]) for f in cartesian(*self.factors))
         most = max((n for n, vectors in tiles if n + vectors + 1 <= room), default=1)
         self.limit("too few accumulators", -1 * self.accumulators, -min(BUSY, most))
+
+    def is_alone(self) -> bool:
+        """Whether a window is all that is reduced over."""
+        return all(v in self.steps for v in self.reduction())
 
     def moves_data(self, v: Var) -> bool:
         """Whether a read that windows move is moved by the variable as well."""
@@ -254,7 +262,7 @@ class WindowTiles:
         """The serial and the unrolled loops of the reduction. Steps of a window share what they read, and
         would hold it in registers when unrolled together: only where nothing else is reduced."""
         serial, unrolled, body = [], [], self.accumulators
-        alone = all(v in self.steps for v in self.reduction())
+        alone = self.is_alone()
         for v in self.reduction():
             extent = v.extent.const or 1
             if v in self.steps:
