@@ -12,7 +12,7 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any, Literal
 
-from ..arith import Knob, Poly, Var, poly
+from ..arith import Knob, Poly, Var, evaluate, poly
 from ..ir import Block, Buffer, IterKind, buffers_read, loads
 from ..ir.func import fresh
 from ..schedule import LoopRV, Schedule
@@ -63,6 +63,13 @@ def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
         return (index[-1] // size, *index[:-1], index[-1] % size)
 
     return layout
+
+
+def _least(extent: Poly) -> int:
+    """The smallest value over the knobs' domains."""
+    knobs = sorted(extent.knobs(), key=lambda k: k.name)
+    every = cartesian(*(k.domain for k in knobs))
+    return min(evaluate(extent, dict(zip(knobs, values, strict=True))) for values in every)
 
 
 class WindowTiles:
@@ -263,13 +270,14 @@ class WindowTiles:
         would hold it in registers when unrolled together: only where nothing else is reduced."""
         serial, unrolled, body = [], [], self.accumulators
         alone = self.is_alone()
+        channels = [v for v in self.reduction() if v not in self.steps]
         for v in self.reduction():
             extent = v.extent.const or 1
             if v in self.steps:
                 whole = alone and 1 < extent <= MAX_STEPS
                 domain: tuple[int, ...] = (1, extent) if whole else (1,)
             else:
-                domain = divisors(extent, 8)
+                domain = divisors(extent, 8) if v is channels[-1] else (1,)
             if domain == (1,):
                 serial.append(loops[v])
                 continue
@@ -288,9 +296,8 @@ class WindowTiles:
         """The padded copy of what a strip reads, its rows in lanes."""
         width = self.target.lanes(self.main.buffer.dtype.value_bytes * 8)
         for name in self.group.producers:
-            _, b = self.sch.func.block(name)
             loop = self.sch.compute_at(self.sch.get_block(name), strip)[-1]
-            if (b.iters[-1].extent.const or width + 1) > 2 * width:
+            if _least(loop.var.extent) > width:
                 _, loop = self.sch.split(loop, [None, width])
             self.sch.vectorize(loop)
 
