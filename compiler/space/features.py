@@ -7,6 +7,7 @@ counts: trees do not care about monotone maps.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
@@ -38,6 +39,8 @@ SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
 LINE = 64
 PAGE = 4096
+#: Lanes up to this many elements apart are read by whole vectors.
+MAX_STRIDE = 4
 _COPIES = 2
 _INSTRUCTIONS: dict[type, int] = {Binary: 1, Compare: 1, Select: 1, Cast: 1, Unary: 1}
 #: More of them for an elementary function.
@@ -90,6 +93,19 @@ def operations(block: Block) -> int:
     )
 
 
+def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
+    """Dimensions that one loop walks through as one: `[i // W, i % W]` of H x W is `[i]` of H * W."""
+    shape, out = list(buffer.shape), list(indices)
+    for d in range(len(out) - 2, -1, -1):
+        if any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in out[d].atoms()):
+            both = out[d] * shape[d + 1] + out[d + 1]
+            if not any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in both.atoms()):
+                out[d : d + 2], shape[d : d + 2] = [both], [shape[d] * shape[d + 1]]
+    return (
+        (buffer, indices) if len(out) == len(indices) else (replace(buffer, shape=tuple(shape)), tuple(out))
+    )
+
+
 def row_places(buffer: Buffer) -> int:
     """At how many different places of a page the rows of a buffer start; the copies that the schedule makes
     are dense panels."""
@@ -108,7 +124,7 @@ class _Features:
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
         reads = [x for x in loads(block.value) if x.buffer is not block.buffer][: SLOTS - 1]
         accesses = [(block.buffer, block.indices), *((y.buffer, y.indices) for y in map(self.source, reads))]
-        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
+        self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
         self.extents = [c.emit(f.var.extent) for f in self.path]
@@ -255,16 +271,21 @@ class _Features:
         return self.c.let(f"maximum({dense}, {rows} * {apart})")
 
     def lane_strides(self) -> list[str]:
-        """For each access: 0 when it does not move with the lanes, 1 for one element a lane, 2 for anything
-        else."""
+        """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
+        anything else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
+        # Behind a guard each lane is read by itself.
+        most = 1 if self.is_guarded() else MAX_STRIDE
         out: list[str] = []
         for (_, indices), turned in zip(self.accesses, self.by_registers, strict=True):
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
             last = len(indices) - (1 if self.steps == 1 else 2)
-            unit = lane is not None and moving == [last] and indices[last].coefficient(lane) == 1
+            unit = lane is not None and moving == [last] and _near(indices[last], lane, most)
             out.append("0.0" if not moving else "1.0" if unit or turned else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
+
+    def is_guarded(self) -> bool:
+        return any(type(e) is InBounds for e in walk_expr(self.block.value))
 
     def kinds(self) -> list[tuple[Var, IterKind]]:
         """The iteration variables, the spatial ones first, each with its kind."""
@@ -299,6 +320,13 @@ class _Features:
             lane = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
             out += [work, "0.0" if lane is not None and _unit(b, lane) else "1.0"]
         return out + ["0.0"] * (2 * _COPIES - len(out))
+
+
+def _near(index: Poly, lane: Var, most: int) -> bool:
+    """Whether lanes lie so close that whole vectors are read, and nothing is divided."""
+    return not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms()) and (
+        1 <= index.coefficient(lane) <= most
+    )
 
 
 def _unit(b: Block, lane: Var) -> bool:
