@@ -44,6 +44,7 @@ UnaryOp = Literal[
     "tanh",
     "sigmoid",
     "erf",
+    "gelu",
     "sin",
     "cos",
     "floor",

@@ -360,6 +360,7 @@ WORKLOADS: Mapping[str, Workload] = {
     "clamp int8": Workload(lambda: _unary(lambda x: te.minimum(te.maximum(x, -2), 5), "int8")),
     "square root": Workload(lambda: _unary(lambda x: te.sqrt(te.abs(x)), "float32"), exact=False),
     "sigmoid": Workload(lambda: _unary(te.sigmoid, "float32"), exact=False),
+    "gelu": Workload(lambda: _unary(te.gelu, "float32"), exact=False),
     "sine": Workload(lambda: _unary(te.sin, "float32"), exact=False),
     "round float64": Workload(lambda: _unary(lambda x: te.round(x * 0.5), "float64")),
     "broadcast": Workload(_broadcast),

@@ -6,6 +6,7 @@ from .block_layout import transform_block_layout
 from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
 from .compute_at import compute_at, compute_locations
+from .flip_sign import flip_sign
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import bind, parallel, unroll, vectorize
 from .layout import storage_align, transform_layout
@@ -38,6 +39,7 @@ __all__ = [
     "compute_inline",
     "compute_locations",
     "decompose_reduction",
+    "flip_sign",
     "fuse",
     "loop_partition",
     "merge_loops",
