@@ -22,6 +22,7 @@ from ..schedule.find import readers
 from ..schedule.index_expr import Index
 from ..schedule.primitives import Factor
 from ..target import Target
+from .ahead import pack_ahead
 from .contraction import MAX_BODY, MAX_PANEL_BYTES, MIN_ACCUMULATORS, REGISTERS, TILES, divisors, fit
 from .groups import Group
 from .sketch import Constraint
@@ -181,13 +182,19 @@ class _Rule:
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""
         sch = self.sch
+        ahead = self.operands()[1].buffer.constant
         padded = self.pad()
+        last, excess = self.group.epilogue, None
+        # What is to be taken off comes of the packed panels; of constants it is known before the calls.
+        taken = sch.flip_sign(self.block, self.slot(of_x=True)) if ahead and self.choice.flip else None
         pack = sch.cache_read(self.block, self.slot(of_x=False), "local")
         self.place_producers(padded)
-        last, excess = self.group.epilogue, None
         if self.choice.flip:
-            made, finish = sch.flip_sign(self.block, self.slot(of_x=True))
-            excess = made, sch.cache_write(made, 0, "register")
+            made, finish = taken or sch.flip_sign(self.block, self.slot(of_x=True))
+            if taken is not None:
+                sch.compute_ahead(made)
+            else:
+                excess = made, sch.cache_write(made, 0, "register")
             if last is None:
                 last = finish.name
             else:
@@ -207,7 +214,10 @@ class _Rule:
         self.move_epilogue(last, middle[-1])
         if excess is not None:
             self.move_excess(*excess)
-        self.move_pack(sch.compute_at(pack, self.panel))
+        if ahead:
+            pack_ahead(sch, pack, middle[-1])
+        else:
+            self.move_pack(sch.compute_at(pack, self.panel))
         sch.decompose_reduction(self.block, serial[0])
 
     # ---- operands ----
