@@ -31,6 +31,15 @@ WORKLOADS: Mapping[str, dict[str, Any]] = {
         "bias": True,
         "constant_weights": True,
     },
+    "int8 dense with constants": {
+        "op": "dense",
+        "m": 5,
+        "n": 37,
+        "k": 18,
+        "weights": "nk",
+        "dtype": "int8",
+        "constant_weights": True,
+    },
     "conv2d with constants": {
         "op": "conv2d",
         "ci": 4,
