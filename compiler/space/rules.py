@@ -10,6 +10,7 @@ from ..ir import PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .contraction import contractions
+from .converted import converted
 from .convolution import convolutions
 from .dot import dots
 from .dot_products import dot_products
@@ -61,9 +62,10 @@ RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elemen
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
-    """Every structure of a group, rule by rule. Where the processor adds up products itself, the other ones
-    are worth a sketch only if none of those can be made."""
-    found = list(dot_products(func, group, target))
+    """Every structure of a group, rule by rule. Where the processor adds up products itself, or conversions
+    can leave the loops, the other ones are worth a sketch only if none of those can be made."""
+    found: list[Structure] = [*dot_products(func, group, target)]
+    found = found or [*converted(func, group, target, (dot_products, *RULES))]
     yield from found
     for rule in RULES:
         for structure in rule(func, group, target):
