@@ -22,3 +22,10 @@ def has_half(target: Target) -> bool:
 def has_rounding(target: Target) -> bool:
     """Whether floats are rounded to whole numbers."""
     return target.architecture == "aarch64" or "sse4.1" in target.features
+
+
+def scaled_bytes(target: Target) -> frozenset[int]:
+    """The sizes of vectors of floats that are multiplied by powers of two, into denormal numbers too."""
+    if "avx512f" not in target.features:
+        return frozenset()
+    return frozenset({16, 32, 64} if "avx512vl" in target.features else {64})

@@ -17,14 +17,16 @@ from .registers import Cell, Key, Registers
 
 
 class Loops:
-    """Emits statements; `block` emits one instance of a block at the current point.
+    """Emits statements; `block` emits one instance of a block at the current point, `together` all iterations
+    of an unrolled loop at once where it can, and answers whether it did.
 
     roots: the loops whose bodies get a version without predicates, for tiles that are whole.
     """
 
     def __init__(
         self, builder: Builder, point: Point, indices: Indices, conditions: Conditions, registers: Registers,
-        block: Callable[[Block], None], roots: set[Var], parallel: Parallel,
+        block: Callable[[Block], None], together: Callable[[For], bool], roots: set[Var],
+        parallel: Parallel,
     ) -> None:  # fmt: skip
         self._b = builder
         self._point = point
@@ -32,6 +34,7 @@ class Loops:
         self._conditions = conditions
         self._registers = registers
         self._block = block
+        self._together = together
         self._roots = roots
         self._parallel = parallel
         self._limits: dict[Var, Limit | None] = {}
@@ -45,6 +48,8 @@ class Loops:
                 continue
             assert type(s) is For
             if s.kind is LoopKind.UNROLLED:
+                if self._together(s):
+                    continue
                 for n in range(s.var.extent.const or 0):
                     point.unrolled[s.var] = n
                     self.body(s.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...arith import Poly, Var, is_injective, poly, proven_negative, substitute
-from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
+from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, combines_lanes, loads
 from ..depend import crossing
 from ..errors import ScheduleError
 from ..find import blocks_under, find_loop, unit_of
@@ -19,7 +19,7 @@ def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
         return
     private = _private_buffers(func, at)
     for _, b in blocks_under(at):
-        if _runs_first_only(at.var, b):
+        if _runs_first_only(at.var, b) or (primitive == "vectorize" and combines_lanes(b, at.var)):
             continue
         if at.var in b.loop_vars(IterKind.REDUCE):
             loop = f"loop {at.var.name!r} carries a reduction into {b.buffer.name}"
@@ -141,8 +141,11 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
     register, are legal.
 
     before: `for i in range(16): …` after: `for i in vectorized(16): …`
-    Refused: a loop that carries a reduction, one with another vector loop around or inside, one whose lanes
-    write one element, or one over a size, which must be split first.
+    A reduction over the elements of a register buffer, such as the parts that rfactor made, may run in lanes:
+    the elements of a vector are combined with each other, then with the result, which changes the order of
+    floating point additions.
+    Refused: a loop that carries any other reduction, one with another vector loop around or inside, one whose
+    lanes write one element, or one over a size, which must be split first.
     """
     at = find_loop(func, loop, "vectorize")
     check_independent(func, at, "vectorize")
@@ -163,7 +166,9 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
             if b.is_reduction and not is_injective(b.binds, [it.extent for it in b.iters], inner):
                 reason = f"steps of {b.name!r} are repeated under loop {loop.name!r}; its lanes would overlap"
                 raise ScheduleError("vectorize", reason, func, at)
-            if loop not in b.loop_vars(IterKind.SPATIAL) and at.var.extent.const != 1:
+            if combines_lanes(b, loop):
+                _check_alone(func, at, b)
+            elif loop not in b.loop_vars(IterKind.SPATIAL) and at.var.extent.const != 1:
                 raise ScheduleError(
                     "vectorize",
                     f"all lanes of loop {loop.name!r} would write one element of {b.buffer.name}",
@@ -171,6 +176,16 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
                     at,
                 )
     return set_kind(func, loop, LoopKind.VECTORIZED, "vectorize")
+
+
+def _check_alone(func: PrimFunc, at: For, block: Block) -> None:
+    """What lanes combine is complete behind the loop only: nobody under it may use that."""
+    for _, b in blocks_under(at):
+        if b is not block and (
+            b.buffer is block.buffer or any(x.buffer is block.buffer for x in loads(b.value))
+        ):
+            reason = f"{b.name!r} uses {block.buffer.name} before the lanes of loop {at.var.name!r}"
+            raise ScheduleError("vectorize", f"{reason} are combined into it", func, at)
 
 
 def unroll(func: PrimFunc, loop: Var) -> PrimFunc:
