@@ -67,7 +67,7 @@ class Candidate:
         try:
             target = Target.parse(item.target)
             if (reason := _lacks_cores(target)) is not None:
-                return Failure("build_error", reason)
+                return Failure("build_error", reason, of_workload=True)
             if target.num_threads > 1:
                 parallel_symbols()  # compiled once, for every child
             reference = self._reference(item)
