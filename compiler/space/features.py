@@ -80,6 +80,8 @@ class _Features:
         accesses = [(block.buffer, block.indices)]
         accesses += [(x.buffer, x.indices) for x in loads(block.value) if x.buffer is not block.buffer]
         self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses[:SLOTS]]
+        self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
+        self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
 
     def columns(self) -> list[str]:
@@ -99,7 +101,8 @@ class _Features:
             out.append(size)
             out.append(self.c.let(f"{self.c.sum(x[2] for x in slots)} * {float(LINE)}"))
             out.append(self.c.sum(x[3] for x in slots))
-            out.append(self.c.let(f"{trips[at] if trips else '1.0'} / maximum({size}, 1.0)"))
+            whole = self.c.let(f"maximum({size}, 1.0)")
+            out.append(self.c.let(f"{trips[at] if trips else '1.0'} / {whole}"))
         tile = {f.var for f in self.path if f.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED)}
         lanes = next(
             (e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.VECTORIZED), "1.0"
@@ -129,15 +132,23 @@ class _Features:
     def spans(self, slot: int, inner: set[Var]) -> list[str]:
         """The extent of what an access touches in each dimension while `inner` run."""
         _, indices = self.accesses[slot]
-        out: list[str] = []
-        for i in indices:
+        return [self.span(i, moving & inner) for i, moving in zip(indices, self.moving[slot], strict=True)]
+
+    def span(self, i: Poly, inner: frozenset[Var]) -> str:
+        """The extent of an index while `inner`, all of which move it, run."""
+        if not inner:
+            return "1.0"
+        known = self.known.get((id(i), inner))
+        if known is None:
             box = region([(i,)], inner)
-            if box is None:
-                # Not a box (fused loops): at most as many elements as iterations that move this index.
-                out.append(self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner)))
-            else:
-                out.append(self.c.emit(box[0][1]))
-        return out
+            # Not a box (fused loops): at most as many elements as iterations that move this index.
+            known = (
+                self.c.product(self.c.emit(v.extent) for v in sorted(inner))
+                if box is None
+                else self.c.emit(box[0][1])
+            )
+            self.known[id(i), inner] = known
+        return known
 
     def elements(self, slot: int, inner: set[Var]) -> str:
         return self.c.product(self.spans(slot, inner))
