@@ -6,8 +6,8 @@ It goes on where the file ends, so it may run in portions (`--seconds`).
 
 `--fit FILE` finds coefficients of at least 0 that bring the estimates, by ratio, as near as can be to the
 times: least squares of the logarithms, a fast config counting more than a slow one, a factor common to a
-workload counting little, and what the times do not tell staying as it is. It prints them, and for each workload the rank correlation and how much longer than the best
-config the chosen one took, before and after.
+workload counting little, and what the times do not tell staying as it is. It prints them, and for each
+workload the rank correlation and how much longer than the best config the chosen one took, before and after.
 """
 
 from __future__ import annotations

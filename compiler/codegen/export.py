@@ -49,7 +49,7 @@ class Export:
         code = self.generator.emit_object(self.lowered, self.target, metadata)
         match path.suffix:
             case ".a":
-                code = pack([("kernels.o", code, [f.symbol for f in functions.values()])])
+                code = pack([("kernels.o", code, [s for one in self.lowered for s in one.symbols])])
             case ".so":
                 code = _linked(code, linker, _options(self.target))
         _write(path, seal(code))

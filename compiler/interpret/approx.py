@@ -15,7 +15,7 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.rounding import converted
-from .functions import FUNCTIONS, LIPSCHITZ, ULPS, power
+from .functions import FUNCTIONS, GELU_LOWEST, LIPSCHITZ, ULPS, power
 from .inputs import Array
 
 
@@ -208,7 +208,10 @@ def _spread(op: str, r: Array, x: Array, e: Array) -> Array:
     if op in LIPSCHITZ:
         return e
     f = FUNCTIONS[op]
-    return _farthest(r, [f(x - e), f(x + e)])
+    ends = [x - e, x + e]
+    if op == "gelu":  # the one that falls and rises
+        ends.append(np.clip(GELU_LOWEST, *ends))
+    return _farthest(r, [f(end) for end in ends])
 
 
 _COMPARE: dict[str, Callable[[Array, Array], Array]] = {

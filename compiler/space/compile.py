@@ -24,6 +24,7 @@ _UFUNCS: dict[str, Callable[..., np.ndarray]] = {
     "-": np.subtract,
     "*": np.multiply,
     "/": np.divide,
+    ">=": np.greater_equal,
 }
 #: Evaluations after which Python code is worth making: that takes as long as several of them.
 _STEPS_FIRST = 6

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from math import gcd
 
-from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute
+from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
 from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
+from ..ir.annotations import is_ahead
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
@@ -83,6 +84,19 @@ class _Features:
         self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
         self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
+        #: Steps of the reduction that one instruction adds up in each lane; the lanes count once for each.
+        self.steps = self.taken_together()
+
+    def taken_together(self) -> int:
+        """The extent of an unrolled loop right around the lanes whose steps lie next to each other in every
+        read; 1 where there is none."""
+        if len(self.path) < 2 or self.path[0].kind is not LoopKind.VECTORIZED:
+            return 1
+        steps, reads = self.path[1], self.accesses[1:]
+        count = steps.var.extent.const or 1
+        together = all(i and i[-1].coefficient(steps.var) == 1 for _, i in reads)
+        is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
+        return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
 
     def columns(self) -> list[str]:
         out: list[str] = []
@@ -108,45 +122,63 @@ class _Features:
             (e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.VECTORIZED), "1.0"
         )
         unrolled = [e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.UNROLLED]
-        out += [trips[-1] if trips else "1.0", self.c.product(unrolled), lanes]
-        out.append(self.c.let(f"{self.elements(0, tile)} / {lanes}"))
+        together, outputs = float(self.steps), f"{self.elements(0, tile)} / {lanes}"
+        bodies = self.c.product(unrolled)
+        if self.steps > 1:
+            lanes, bodies = self.c.let(f"{lanes} * {together}"), self.c.let(f"{bodies} / {together}")
+        out += [trips[-1] if trips else "1.0", bodies, lanes]
+        out.append(self.c.let(outputs))
         strides = self.lane_strides()
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
         loads_ = []
         for slot in range(1, len(self.accesses)):
-            elements = self.elements(slot, tile)
-            loads_.append(self.c.let(f"{elements} / {lanes}") if strides[slot] == "1.0" else elements)
+            elements, at_once = self.elements(slot, tile), lanes if strides[slot] == "1.0" else repr(together)
+            loads_.append(self.c.let(f"{elements} / {at_once}") if at_once != "1.0" else elements)
         out.append(self.c.sum(loads_))
         out += strides
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
-        out.append("1.0" if any(type(e) is InBounds for e in walk_expr(self.block.value)) else "0.0")
+        out.append(self.guarded())
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
         out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()
         out.append(repr(float(self.index)))
         return out
 
+    def guarded(self) -> str:
+        """1 where a condition around a read does not hold everywhere."""
+        open_ = "0.0"
+        for e in walk_expr(self.block.value):
+            for p in e.conditions if type(e) is InBounds else ():
+                top = upper(p)
+                if top.const is None:
+                    holds = self.c.let(f"{self.c.emit(top)} >= 0.0")
+                    open_ = self.c.let(f"maximum({open_}, {holds} * 1.0)")
+                elif top.const >= 0:
+                    return "1.0"
+        return open_
+
     def spans(self, slot: int, inner: set[Var]) -> list[str]:
         """The extent of what an access touches in each dimension while `inner` run."""
-        _, indices = self.accesses[slot]
-        return [self.span(i, moving & inner) for i, moving in zip(indices, self.moving[slot], strict=True)]
+        buffer, indices = self.accesses[slot]
+        each = zip(buffer.shape, indices, self.moving[slot], strict=True)
+        return [self.span(i, moving & inner, e.const) for e, i, moving in each]
 
-    def span(self, i: Poly, inner: frozenset[Var]) -> str:
-        """The extent of an index while `inner`, all of which move it, run."""
+    def span(self, i: Poly, inner: frozenset[Var], most: int | None) -> str:
+        """The extent of an index while `inner`, all of which move it, run; `most` is that of the buffer."""
         if not inner:
             return "1.0"
         known = self.known.get((id(i), inner))
         if known is None:
             box = region([(i,)], inner)
-            # Not a box (fused loops): at most as many elements as iterations that move this index.
-            known = (
-                self.c.product(self.c.emit(v.extent) for v in sorted(inner))
-                if box is None
-                else self.c.emit(box[0][1])
-            )
+            if box is not None:
+                known = self.c.emit(box[0][1])
+            else:
+                # Not a box (fused loops): at most as many elements as iterations that move this index.
+                moved = self.c.product(self.c.emit(v.extent) for v in sorted(inner))
+                known = moved if most is None else self.c.let(f"minimum({moved}, {float(most)})")
             self.known[id(i), inner] = known
         return known
 
@@ -196,7 +228,8 @@ class _Features:
         out: list[str] = []
         for _, indices in self.accesses:
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            unit = lane is not None and moving == [len(indices) - 1] and indices[-1].coefficient(lane) == 1
+            last = len(indices) - (1 if self.steps == 1 else 2)
+            unit = lane is not None and moving == [last] and indices[last].coefficient(lane) == 1
             out.append("0.0" if not moving else "1.0" if unit else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
 
@@ -225,6 +258,7 @@ class _Features:
                 len(out) >= 2 * _COPIES
                 or b.buffer in self.func.params
                 or b.buffer.scope == "register"
+                or is_ahead(b)
                 or b is self.block
             ):
                 continue

@@ -135,6 +135,11 @@ def erf(x: object) -> Value:
     return unary("erf", x)
 
 
+def gelu(x: object) -> Value:
+    """x·Φ(x), where Φ(x) = (1 + erf(x/√2))/2: exact to the last places for negative x too."""
+    return unary("gelu", x)
+
+
 def sin(x: object) -> Value:
     """The sine."""
     return unary("sin", x)

@@ -49,6 +49,7 @@ UNARY = {
     "tanh": te.tanh,
     "sigmoid": te.sigmoid,
     "erf": te.erf,
+    "gelu": te.gelu,
     "sin": te.sin,
     "cos": te.cos,
     "floor": te.floor,

@@ -31,6 +31,7 @@ from tilewright.compiler.ir import (
     structural_equal,
 )
 from tilewright.compiler.runtime import function as runtime_function
+from tilewright.compiler.runtime import packing as runtime_packing
 from tilewright.compiler.schedule import Schedule, Trace
 from tilewright.compiler.schedule.primitives.loops import rebind
 
@@ -172,7 +173,8 @@ def _run(kernel: Kernel, func: PrimFunc, call: _Call, at_end: bool) -> Failure |
 
     try:
         with MonkeyPatch.context() as patch:
-            patch.setattr(runtime_function, "aligned_bytes", allocate)
+            for module in (runtime_function, runtime_packing):
+                patch.setattr(module, "aligned_bytes", allocate)
             bound = kernel.bind(*(m.array for m in memory))
         bound()
         where = f" with {dict(call.sizes)}" if call.sizes else ""

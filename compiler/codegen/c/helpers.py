@@ -41,6 +41,8 @@ class Helpers:
             f = "sqrt" if dtype.bits == 64 else "sqrtf"
             one = "1.0" if dtype.bits == 64 else "1.0f"
             return self._add(name, kind, f"{kind} x", f"    return {one} / {f}(x);\n")
+        if op == "gelu":
+            return self._gelu(name, dtype, kind)
         assert op == "sigmoid"
         return self._sigmoid(name, dtype, kind)
 
@@ -120,6 +122,24 @@ class Helpers:
             f"    return e / (1.0{f} + e);\n"
         )
         return self._add(name, kind, f"{kind} x", body, "exp of what is not positive does not overflow")
+
+    def _gelu(self, name: str, dtype: DType, kind: str) -> str:
+        note = "max(x, 0) - a * erfc(a / sqrt(2)) / 2: 1 + erf would lose the digits of a negative x"
+        body = (
+            "    double a = fabs(x), z = a * 0x1.6a09e667f3bcdp-1;\n"
+            "    if (!(a < 40))\n"
+            f"        return x < 0 ? -0.0{'' if dtype.bits == 64 else 'f'} : x;\n"
+        )
+        if dtype.bits == 32:
+            body += "    float below = (float)(0.5 * a * erfc(z));\n    return (x < 0 ? -0.0f : x) - below;\n"
+        else:
+            # What the product with the root has lost, times the slope of erfc.
+            body += (
+                "    double lost = fma(a, 0x1.6a09e667f3bcdp-1, -z) - a * 0x1.bdd3413b26456p-55;\n"
+                "    double q = erfc(z) - lost * 0x1.20dd750429b6dp+0 * exp(-z * z);\n"
+                "    return (x < 0 ? -0.0 : x) - 0.5 * a * q;\n"
+            )
+        return self._add(name, kind, f"{kind} x", body, note)
 
     def _add(self, name: str, kind: str, arguments: str, body: str, note: str = "") -> str:
         comment = f"/* {note} */\n" if note else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,9 @@ from ..errors import BuildError
 #: More instructions than this are refused: code generation takes seconds and the kernel leaves the
 #: instruction cache.
 MAX_INSTRUCTIONS = 4000
+
+
+_VALUE = re.compile(r"%\w+")
 
 
 class Scope:
@@ -84,6 +88,20 @@ class Builder:
         name = memo.get(text)
         if name is None:
             name = memo[text] = self._put(text, len(self.scopes) - 1)
+        return name
+
+    def hoisted(self, text: str) -> str:
+        """An instruction without side effects that does not trap, in the outermost scope that has the values
+        it names; the same text gives the same value.
+
+        A scalar that a row is divided by is computed once for the row, not once for each of its vectors.
+        """
+        own = self._depth
+        depth = max([own.get(name, 0) for name in _VALUE.findall(text)], default=0)
+        memo = self.scopes[depth].memo
+        name = memo.get(text)
+        if name is None:
+            name = memo[text] = self._put(text, depth)
         return name
 
     def pure(self, form: str, *operands: str | int) -> str:

@@ -13,9 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...ir import Binary, Block, Cast, DType, Expr, For, Load
+from ...arith import Var
+from ...ir import Binary, Block, Cast, Const, DType, Expr, For, Load, loads
 from ...target import Target
 from .builder import Builder
+from .conditions import Value
 from .dtypes import value_type, vector_type
 from .indices import Indices
 from .memory import Memory
@@ -49,14 +51,16 @@ class Dot:
     them has its sign bit turned over, which moves it by 128; what that adds is taken off again."""
 
     instruction: Instruction
-    x: Load
-    y: Load
+    x: Expr
+    y: Expr
     flipped: int | None
 
 
 @lru_cache(maxsize=64)
 def instructions_of(target: Target) -> tuple[Instruction, ...]:
-    """The dot product instructions of a target."""
+    """The dot product instructions of a target; none where another compiler makes the code."""
+    if target.kind != "llvm":
+        return ()
     f = set(target.features)
     if target.architecture == "aarch64":
         found = [
@@ -107,22 +111,32 @@ def instruction_for(target: Target, a: DType, b: DType) -> tuple[Instruction, bo
     return None
 
 
-def product_of(b: Block) -> tuple[Load, Load] | None:
-    """The two reads whose widened product a block adds to what it writes; None for another block."""
+def product_of(b: Block) -> tuple[Expr, Expr] | None:
+    """The two factors whose widened product a block adds to what it writes; None for another block."""
     v = b.value
     if type(v) is not Binary or v.op != "add" or b.init is not None:
         return None
     for own, term in ((v.a, v.b), (v.b, v.a)):
         if type(own) is not Load or own.buffer is not b.buffer or own.indices != b.indices:
             continue
-        if type(term) is Binary and term.op == "mul":
-            x, y = _widened(term.a), _widened(term.b)
-            return None if x is None or y is None or b.buffer in (x.buffer, y.buffer) else (x, y)
+        if type(term) is Binary and term.op == "mul" and type(term.a) is Cast and type(term.b) is Cast:
+            x, y = term.a.a, term.b.a
+            return None if any(z.buffer is b.buffer for e in (x, y) for z in loads(e)) else (x, y)
     return None
 
 
-def _widened(e: Expr) -> Load | None:
-    return e.a if type(e) is Cast and type(e.a) is Load else None
+def is_word(e: Expr) -> bool:
+    """Whether the elements of several steps can be computed at once, as one integer: reads and constants,
+    joined bit by bit."""
+    if type(e) is Cast:
+        return e.dtype.is_int and e.a.dtype.is_int and e.dtype.bits == e.a.dtype.bits and is_word(e.a)
+    if type(e) is Binary:
+        return e.op in ("and", "or", "xor") and e.dtype.is_int and is_word(e.a) and is_word(e.b)
+    return type(e) is Load or (type(e) is Const and e.dtype.is_int)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word
 
 
 class Dots:
@@ -152,6 +166,8 @@ class Dots:
             return None
         found = instruction_for(self._target, pair[0].dtype, pair[1].dtype)
         wide = _F32 if pair[0].dtype.is_float else _I32
+        if not all(map(is_word, pair)) or not any(loads(e) for e in pair):
+            return None
         if found is None or b.buffer.dtype != wide or steps.var.extent.const != found[0].steps:
             return None
         instruction, swapped, flipped = found
@@ -165,8 +181,7 @@ class Dots:
         forms = [(n, f) for n, f in dot.instruction.forms if lanes is not None and lanes % n == 0]
         if lanes is None or not forms:
             return None
-        x = self._memory.word(dot.x, steps.var, count)
-        y = self._memory.word(dot.y, steps.var, count)
+        x, y = self._word(dot.x, steps.var, count), self._word(dot.y, steps.var, count)
         if x is None or y is None:
             return None
         held = self._memory.wide(self._memory.load(own), value_type(own.dtype))
@@ -184,6 +199,24 @@ class Dots:
         # Turning the sign bit over moved each number by the one whose bits are 0x80.
         moved = self._added("zeroinitializer", constant, dot.instruction, forms[0], lanes)
         return self._b.shared(f"sub {kind} {out}, {moved}")
+
+    def _word(self, e: Expr, steps: Var, count: int) -> Value | None:
+        """The elements of all steps as one integer; one for each lane where they move with lanes."""
+        if type(e) is Load:
+            return self._memory.word(e, steps, count)
+        if type(e) is Const:
+            bits = 8 * e.dtype.bytes
+            one = int(e.value) % (1 << bits)
+            return str(_signed(sum(one << (bits * n) for n in range(count)))), False
+        if type(e) is Cast:
+            return self._word(e.a, steps, count)
+        assert type(e) is Binary
+        a, b = self._word(e.a, steps, count), self._word(e.b, steps, count)
+        if a is None or b is None:
+            return None
+        # In every lane: x86 has an operation that takes its operand in memory for all lanes.
+        x, y = (self._memory.wide(v, "i32") for v in (a, b))
+        return self._b.shared(f"{e.op} {vector_type('i32', self._point.lanes)} {x}, {y}"), True
 
     def _added(
         self, held: str, operands: list[str], instruction: Instruction, form: tuple[int, str], lanes: int

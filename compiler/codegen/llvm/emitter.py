@@ -16,9 +16,8 @@ from ...ir import Binary, Block, Buffer, For, IterKind, Load, LoopKind, PrimFunc
 from ...ir.rules import identity
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
-from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
-from ..dims import bytes_of, shape_of
+from ..dims import bytes_of, params_of, workspace_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
 from .abilities import has_half
@@ -113,9 +112,8 @@ class _Emitter:
             "  ret void",
             "}",
         ]
-        outputs = set(func.outputs)
-        params = tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in func.params)
-        workspaces = tuple(WorkspaceInfo(workspace_bytes(x, n)) for x, n in self._workspaces.items())
+        params = params_of(func)
+        workspaces = tuple(workspace_of(x, workspace_bytes(x, n)) for x, n in self._workspaces.items())
         sizes = tuple(s.name for s in func.sizes)
         # Functions of the module's own are each kernel's, so that texts of several kernels can be joined.
         text = "\n".join(lines).replace("@tw.", f"@tw.{symbol(func.name)}.") + "\n"

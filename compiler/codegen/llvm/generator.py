@@ -20,7 +20,7 @@ class Generator:
         return lower(func, target)
 
     def load(self, lowered: Lowered, target: Target) -> LoadedObject:
-        return compile_ir(lowered.text, target, (lowered.name,))
+        return compile_ir(lowered.text, target, lowered.symbols)
 
     def emit_object(self, lowered: Sequence[Lowered], target: Target, metadata: bytes) -> bytes:
         texts = [*(one.text for one in lowered), _constant(metadata, target.triple)]

@@ -52,21 +52,8 @@ class Body:
         return s, m.add(m.sub(a, m.sub(s, t)), m.sub(b, t))
 
     def product(self, a: str, b: str) -> Pair:
-        """a · b exactly: by a fused multiply-add, or by halves (Dekker)."""
-        m = self.math
-        p = m.mul(a, b)
-        if self.has_fma:
-            return p, m.call("fma", a, b, m.negate(p))
-        (x, x_low), (y, y_low) = self._halves(a), self._halves(b)
-        e = m.sub(m.mul(x, y), p)
-        e = m.add(m.add(e, m.mul(x, y_low)), m.mul(x_low, y))
-        return p, m.add(e, m.mul(x_low, y_low))
-
-    def _halves(self, a: str) -> Pair:
-        m = self.math
-        c = m.mul(a, m.const(2.0**27 + 1))
-        high = m.sub(c, m.sub(c, a))
-        return high, m.sub(a, high)
+        """a · b exactly."""
+        return self.math.product(a, b)
 
     # ---- text ----
     def wide(self, name: str) -> str:

@@ -75,7 +75,8 @@ class Memory:
         lanes = self._point.lanes if is_vector else None
         narrow = self._narrows.get(lanes)
         if narrow is None:
-            narrow = self._narrows[lanes] = Narrow(self._b.shared, lanes, has_half=self._has_half)
+            put = self._b.shared if is_vector else self._b.hoisted
+            narrow = self._narrows[lanes] = Narrow(put, lanes, has_half=self._has_half)
         return narrow
 
     def store(self, b: Block, value: Value, dtype: DType, where: Condition) -> None:
@@ -147,7 +148,8 @@ class Memory:
         buffer = x.buffer
         if buffer.scope == "register":
             element, stride = self.place(x, buffer, x.indices)
-            v = self.registers.read(buffer, element, stride, self._point.lanes, self._some_lanes_lack)
+            lanes = self._point.lanes
+            v = self.registers.read(buffer, element, stride, lanes, self._some_lanes_lack, self._first_lanes)
             return self._zero_of(v, buffer.dtype) if zero else v
         # Everything below depends on the node, the conditions around it, the unrolled loops and the scope.
         point, reading = self._point, self.reading
@@ -189,6 +191,15 @@ class Memory:
 
     def _some_lanes_lack(self) -> bool:
         return any(self._conditions.moves_with_lane(p) for p in self.existing)
+
+    def _first_lanes(self) -> int:
+        """Behind so many lanes the block has no instances: what predicates say of the lane alone."""
+        count = self._point.lanes or 1
+        for p in self.existing:
+            index = self._indices.at(p)
+            if index.stride > 0 and not (index.terms or index.lane_terms):
+                count = min(count, max(0, -(index.constant // index.stride)))
+        return count
 
     def _zero_of(self, v: Value, dtype: DType) -> Value:
         return self._zero_outside(v, value_type(dtype), literal(0, dtype))

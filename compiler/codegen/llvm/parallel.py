@@ -46,7 +46,8 @@ def parallel_loops(func: PrimFunc) -> dict[Var, ParallelLoop]:
         root = next((f.var for f in path if f.kind is LoopKind.PARALLEL), None)
         for x in (b.buffer, *(y.buffer for y in loads(b.value))):
             users.setdefault(x, set()).add(root)
-    allocated = frozenset(func.allocs)
+    # What was packed before the call is there once, for all threads.
+    allocated = frozenset(x for x in func.allocs if not x.constant)
     found: dict[Var, ParallelLoop] = {}
     for s in _outermost(func.body):
         used = dict.fromkeys(

@@ -32,7 +32,7 @@ from .math import MathEmitter
 from .memory import Memory
 from .point import Point
 
-_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos")
+_ELEMENTARY = ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "gelu", "sin", "cos")
 _INT64 = DType("int", 64)
 _INT32 = DType("int", 32)
 
@@ -122,7 +122,8 @@ class Values:
         lanes = self._point.lanes if is_vector else None
         x, y = (self._memory.wide(v, element) if is_vector else v[0] for v in (a, b))
         kind, bits = vector_type(element, lanes), vector_type("i1", lanes if bit[1] else None)
-        return self._b.shared(f"select {bits} {bit[0]}, {kind} {x}, {kind} {y}"), is_vector
+        put = self._b.shared if is_vector else self._b.hoisted
+        return put(f"select {bits} {bit[0]}, {kind} {x}, {kind} {y}"), is_vector
 
     @property
     def declarations(self) -> set[str]:
@@ -264,8 +265,9 @@ class Values:
         key = value_type(dtype), self._point.lanes if is_vector else None
         math = self._math.get(key)
         if math is None:
+            put = self._b.shared if is_vector else self._b.hoisted
             math = self._math[key] = MathEmitter(
-                self._b.shared,
+                put,
                 *key,
                 has_fma=self._target.has_fma,
                 scaled_bytes=scaled_bytes(self._target),

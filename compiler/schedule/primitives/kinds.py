@@ -26,7 +26,8 @@ def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
             reason = f"{loop} and cannot be a {_word(primitive)} loop"
             raise ScheduleError(primitive, reason, func, at)
         clamped = any(at.var in p.clamped_vars() for p in b.binds)
-        if clamped and (b.buffer not in private or primitive == "vectorize"):
+        repeatable = b.buffer in private or (primitive == "parallel" and _written_in_one_go(at, b.buffer))
+        if clamped and (not repeatable or primitive == "vectorize"):
             reason = f"iterations of loop {at.var.name!r} overlap in {b.buffer.name}"
             raise ScheduleError(primitive, reason, func, at)
         if at.var not in b.loop_vars(IterKind.SPATIAL) and b.buffer not in private:
@@ -65,6 +66,15 @@ def check_nest(func: PrimFunc, at: For, primitive: str) -> None:
 
 def _word(primitive: str) -> str:
     return {"vectorize": "vector", "bind": "thread"}.get(primitive, primitive)
+
+
+def _written_in_one_go(at: For, buffer: Buffer) -> bool:
+    """Whether iterations that write the same elements may do so at once: each is written by one assignment,
+    which gives the same whoever makes it, and nobody under the loop reads it."""
+    blocks = [b for _, b in blocks_under(at)]
+    if sum(b.buffer is buffer for b in blocks) > 1:
+        return False
+    return not any(x.buffer is buffer for b in blocks for x in loads(b.value))
 
 
 def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
@@ -110,8 +120,9 @@ def parallel(func: PrimFunc, loop: Var) -> PrimFunc:
 
     before: `for i in range(8): …` after: `for i in parallel(8): …`
     Refused: a loop that carries a reduction, whose iterations write the same elements of a buffer seen
-    outside, or around or inside of another parallel loop (fuse the two). A loop of one iteration may always
-    be parallel where no other loop is.
+    outside (overlapped tiles may, where one assignment writes each element and nobody reads it), or around or
+    inside of another parallel loop (fuse the two). A loop of one iteration may always be parallel where no
+    other loop is.
     """
     at = find_loop(func, loop, "parallel")
     check_independent(func, at, "parallel")

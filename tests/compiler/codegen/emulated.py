@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from tilewright.compiler.codegen.llvm.jit import emit_object, joined
+from tilewright.compiler.codegen.llvm.pool import DECLARATION, exported_pool
 from tilewright.compiler.codegen.lower import lower
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.runtime.dims import evaluate
 from tilewright.compiler.target import Target
+
+from .emulated_threads import c_library
 
 Array = np.ndarray[Any, Any]
 
@@ -26,8 +29,8 @@ SYSTEM = {
     "aarch64": "mov x8, x0; mov x0, x1; mov x1, x2; mov x2, x3; svc #0; ret",
     "riscv64": "mv a7, a0; mv a0, a1; mv a1, a2; mv a2, a3; ecall; ret",
 }
-#: Numbers of Linux's system calls, the same on both architectures.
-READ, WRITE, EXIT = 63, 64, 93
+#: Numbers of Linux's system calls, the same on both architectures. The last ends every thread.
+READ, WRITE, EXIT = 63, 64, 94
 LIMIT_SECONDS = 60
 
 
@@ -54,9 +57,12 @@ def run(func: PrimFunc, arrays: Sequence[Array], target: Target, folder: Path, *
     scratch = [int(evaluate(w.bytes, {})) for w in lowered.workspaces]
     start = _start(lowered.name, [x.nbytes for x in arrays], scratch)
     code, program = folder / "kernel.o", folder / "program"
-    code.write_bytes(emit_object(joined((lowered.text, start)), target))
+    is_parallel = DECLARATION in lowered.text
+    pool = exported_pool(target) if is_parallel else ""
+    code.write_bytes(emit_object(joined((lowered.text, start)), target, pool))
     system = folder / "system.o"
     text = f".text; .globl system; system: {SYSTEM[target.architecture]}\n"
+    text += c_library(target.architecture) if is_parallel else ""
     subprocess.run([assembler, "-o", system, "-"], input=text.encode(), check=True, capture_output=True)
     relax = ["--no-relax"] if target.architecture == "riscv64" else []
     subprocess.run([linker, "-static", *relax, "-o", program, code, system], check=True, capture_output=True)

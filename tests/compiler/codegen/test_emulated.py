@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.compiler import interpret, topi
+from tilewright.compiler import interpret, te, topi
 from tilewright.compiler.codegen.errors import BuildError
 from tilewright.compiler.ir import DType, PrimFunc
 from tilewright.compiler.ir.rounding import converted
-from tilewright.compiler.schedule import ScheduleError
+from tilewright.compiler.schedule import Schedule, ScheduleError
 from tilewright.compiler.space import default_schedule, space_of
 from tilewright.compiler.target import Target
 
@@ -131,3 +131,17 @@ def test_every_conversion_is_right(target: str, dtype: str, kind: str, tmp_path:
                 assert_same(to, x[known], converted(a[known], DType.parse(to)), a[known])
         ran += 1
     assert ran
+
+
+@on_every_processor
+def test_a_parallel_loop_runs_on_two_threads(target: str, tmp_path: Path) -> None:
+    a = te.placeholder((61, 40), "float32", name="A")
+    func = te.create_prim_func([a, te.compute((61, 40), lambda i, j: a[i, j] * 2.0 + 1.0, name="B")])
+    sch = Schedule(func)
+    i, j = sch.get_loops(sch.get_block("B"))
+    sch.vectorize(sch.split(j, [None, 4])[1])
+    sch.parallel(i)
+    arrays = interpret.random_inputs(func, 0)
+    two = Target.parse(f"{target} -num-threads=2")
+    _, b = emulated.run(sch.func, arrays, two, tmp_path)
+    np.testing.assert_array_equal(b, arrays[0] * 2 + 1)

@@ -92,7 +92,7 @@ CASES = {
         (f"{BLOCK}/value/0", "madd"),
         "unknown operation 'madd'; known: abs, add, and, cast, ceil, const, cos, eq, erf, exp, floor, "
         "floordiv, "
-        "floormod, ge, gt, in_bounds, index, le, load, log, lt, max, min, mul, ne, neg, not, or, pow, "
+        "floormod, ge, gelu, gt, in_bounds, index, le, load, log, lt, max, min, mul, ne, neg, not, or, pow, "
         "round, rsqrt, "
         "select, shl, shr, sigmoid, sin, sqrt, sub, tanh, truediv, truncdiv, truncmod, xor",
         f"{BLOCK}/value/0",

@@ -19,7 +19,7 @@ GOLDEN_KEYS = (
     ),
     (
         {"op": "dense", "m": 128, "n": 3072, "k": 768, "weights": "nk", "bias": True, "activation": "gelu"},
-        "7a8197fad6b427b0f8ae037cfb4693d1c908f16a8922e6f74476533e447a2e96",
+        "54188ee70e311afdfaac6b886c4bd22b81f12d91e99330111fe70c6790ebff60",
     ),
     (
         {

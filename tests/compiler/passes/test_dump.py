@@ -132,6 +132,8 @@ def rows(A: float32[4, 6], S: float32[4]):
 
 # CheckOverlap(): unchanged
 
+# CheckAhead(): unchanged
+
 # Compact()
 def rows(A: float32[4, 6], S: float32[4]):
     B = alloc(float32[1, 4])

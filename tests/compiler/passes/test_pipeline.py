@@ -17,7 +17,7 @@ def test_a_pipeline_prints_its_passes_with_their_options() -> None:
     assert str(lowering(AVX2)) == (
         "CheckConcrete() -> LowerInit() -> LegalizeVectors(vector_bytes=32, unroll_limit=16) -> "
         "Simplify(threads=1) -> CheckVectors() -> CheckReads() -> CheckSteps() -> CheckOverlap() -> "
-        "Compact() -> AlignStorage() -> CheckRegisters(most=65536)"
+        "CheckAhead() -> Compact() -> AlignStorage() -> CheckRegisters(most=65536)"
     )
 
 

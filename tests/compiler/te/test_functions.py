@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.compiler import interpret, te
+from tilewright.compiler.interpret import functions as interpret_functions
 from tilewright.compiler.ir import TypeMismatch
 
 INTEGERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -158,6 +159,7 @@ FUNCTIONS = {
     "tanh": (te.tanh, np.tanh),
     "sigmoid": (te.sigmoid, lambda x: np.exp(-np.logaddexp(0, -x))),
     "erf": (te.erf, ERF),
+    "gelu": (te.gelu, interpret_functions.FUNCTIONS["gelu"]),
     "sin": (te.sin, np.sin),
     "cos": (te.cos, np.cos),
     "floor": (te.floor, np.floor),
@@ -292,7 +294,10 @@ def test_casts_are_numpys(everywhere, dtype, to):
 
 
 UNARY = {
-    **{name: "float" for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "sin", "cos")},
+    **{
+        name: "float"
+        for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid", "erf", "gelu", "sin", "cos")
+    },
     **{name: "float" for name in ("floor", "ceil", "round")},
     "abs": "number",
 }
@@ -314,3 +319,15 @@ def test_a_function_takes_exactly_its_dtypes(name, dtype):
 @pytest.mark.parametrize("name", [n for n in te.__all__ if n[0].islower()])
 def test_everything_that_te_offers_is_documented(name):
     assert getattr(te, name).__doc__
+
+
+def test_gelu_has_its_digits_where_it_is_small():
+    # x·erfc(-x/√2)/2 in 60 digits.
+    x = np.array([-38.5, -37.6, -30.1, -29.9, -10.1, -3.3, -0.7, -1e-300, 0.3, 5.7])
+    digits = """
+        -0x0.000000000000bp-1022 -0x1.d0f5c1d3ff2afp-1022 -0x1.17178d2143cf8p-655 -0x1.b7d016bd33617p-647
+        -0x1.0dce6222a8503p-75 -0x1.a232bfa338b90p-10 -0x1.5ae10c2977229p-3 -0x1.56e1fc2f8f359p-998
+        0x1.7ba510284da91p-3 0x1.6ccccca8230fdp+2
+    """
+    want = np.array([float.fromhex(word) for word in digits.split()])
+    np.testing.assert_array_max_ulp(scalar(te.gelu, x), want, 3)

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-ERF = np.vectorize(math.erf, otypes=[np.float64])
+ERFC = np.vectorize(math.erfc, otypes=[np.float64])
 ACTIVATIONS = {
     "none": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
     "relu6": lambda x: np.clip(x, 0, 6),
-    "gelu": lambda x: 0.5 * x * (1 + ERF(x / math.sqrt(2))),
+    "gelu": lambda x: 0.5 * x * ERFC(-x / math.sqrt(2)),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "tanh": np.tanh,
     "silu": lambda x: x / (1 + np.exp(-x)),
