@@ -127,6 +127,8 @@ class _Features:
         self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
+        self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
+        self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
         #: Steps of the reduction that one instruction adds up in each lane; the lanes count once for each.
         self.steps = self.taken_together()
@@ -173,7 +175,8 @@ class _Features:
             out.append(size)
             out.append(self.c.let(f"{self.c.sum(x[2] for x in slots)} * {float(LINE)}"))
             out.append(self.c.sum(x[3] for x in slots))
-            out.append(self.c.let(f"{trips[at] if trips else '1.0'} / maximum({size}, 1.0)"))
+            whole = self.c.let(f"maximum({size}, 1.0)")
+            out.append(self.c.let(f"{trips[at] if trips else '1.0'} / {whole}"))
         tile = {f.var for f in self.path if f.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED)}
         lanes = next(
             (e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.VECTORIZED), "1.0"
@@ -211,7 +214,8 @@ class _Features:
             for p in e.conditions if type(e) is InBounds else ():
                 top = upper(p)
                 if top.const is None:
-                    open_ = self.c.let(f"maximum({open_}, ({self.c.emit(top)} >= 0) * 1.0)")
+                    holds = self.c.let(f"{self.c.emit(top)} >= 0.0")
+                    open_ = self.c.let(f"maximum({open_}, {holds} * 1.0)")
                 elif top.const >= 0:
                     return "1.0"
         return open_
@@ -219,17 +223,24 @@ class _Features:
     def spans(self, slot: int, inner: set[Var]) -> list[str]:
         """The extent of what an access touches in each dimension while `inner` run."""
         buffer, indices = self.accesses[slot]
-        out: list[str] = []
-        for d, i in enumerate(indices):
+        each = zip(buffer.shape, indices, self.moving[slot], strict=True)
+        return [self.span(i, moving & inner, e.const) for e, i, moving in each]
+
+    def span(self, i: Poly, inner: frozenset[Var], most: int | None) -> str:
+        """The extent of an index while `inner`, all of which move it, run; `most` is that of the buffer."""
+        if not inner:
+            return "1.0"
+        known = self.known.get((id(i), inner))
+        if known is None:
             box = region([(i,)], inner)
-            if box is None:
-                # Not a box (fused loops): at most as many elements as iterations that move this index.
-                moved = self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner))
-                most = buffer.shape[d].const
-                out.append(moved if most is None else self.c.let(f"minimum({moved}, {float(most)})"))
+            if box is not None:
+                known = self.c.emit(box[0][1])
             else:
-                out.append(self.c.emit(box[0][1]))
-        return out
+                # Not a box (fused loops): at most as many elements as iterations that move this index.
+                moved = self.c.product(self.c.emit(v.extent) for v in sorted(inner))
+                known = moved if most is None else self.c.let(f"minimum({moved}, {float(most)})")
+            self.known[id(i), inner] = known
+        return known
 
     def elements(self, slot: int, inner: set[Var]) -> str:
         return self.c.product(self.spans(slot, inner))

@@ -33,8 +33,8 @@ MAX_BODY, MAX_TILE = 800, 2400
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One structure. recompute: cheap values are computed wherever they are used instead of once. merge: values
-    that are kept are reduced in the loop that computes them, where the next block does that."""
+    """One structure. recompute: cheap values are computed wherever they are used instead of once. merge:
+    values that are kept are reduced in the loop that computes them, where the next block does that."""
 
     recompute: bool
     merge: bool
