@@ -12,9 +12,11 @@ from ..target import Target
 from .contraction import contractions
 from .converted import converted
 from .convolution import convolutions
+from .dot import dots
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
+from .moves import moves
 from .rows import rows
 from .sketch import Constraint
 
@@ -56,7 +58,7 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, convolutions, contractions, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
