@@ -48,22 +48,21 @@ class Converted:
     fallback: bool
 
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
-        """Converts, applies the structure, and converts what it packed where it is packed."""
+        """Converts, applies the structure, and converts what it packed where it is packed; constants before
+        the calls."""
         inner, made = convert(sch, group, self.dtype)
         found = list(self.rule(sch.func, inner, target))
         constraints = found[self.number].apply(sch, inner, target, tag)
         for name in made:
             block = sch.func.block(name)[1]
             users = readers(sch.func, block.buffer)
-            is_constant = all(x.buffer.constant for x in loads(block.value))
             at = sch.get_block(name)
-            if len(users) == 1 and not users[0].is_reduction:
+            if all(x.buffer.constant for x in loads(block.value)):
+                sch.compute_ahead(at)
+            elif len(users) == 1 and not users[0].is_reduction:
                 sch.compute_inline(at)
-                at = sch.get_block(users[0].name)
             else:
                 _in_lanes(sch, name, target)
-            if is_constant:
-                sch.compute_ahead(at)
         return constraints
 
 
