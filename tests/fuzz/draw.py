@@ -223,6 +223,15 @@ class Walk:
             self.follow("compute_at", lambda: self.sch.compute_at(copy, self.loop(block)))
         self.sch.compute_ahead(copy)
 
+    def flip_sign(self) -> None:
+        """Most often early, of a sum of products as it was written."""
+        self.sch.flip_sign(self.block(), self.rng.choice([0, 1]))
+
+    def convert_read(self) -> None:
+        block = self.block()
+        dtype = self.rng.choice(["float32", "float32", "int16", "int32"])
+        self.sch.convert_read(block, self.rng.choice([0, 1]), dtype)
+
     def cache_read(self) -> None:
         block = self.block()
         order = None
@@ -366,6 +375,8 @@ WEIGHTS: dict[str, float] = {
     "set_scope": 3,
     "decompose_reduction": 5,
     "rfactor": 4,
+    "flip_sign": 3,
+    "convert_read": 3,
     "reindex": 2,
     "pad_einsum": 4,
     "storage_align": 3,

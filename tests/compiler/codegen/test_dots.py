@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.compiler import interpret, te
+from tilewright.compiler import interpret, te, topi
 from tilewright.compiler.codegen.llvm.dots import instructions_of
 from tilewright.compiler.codegen.llvm.jit import emit_assembly
 from tilewright.compiler.codegen.lower import lower
@@ -195,3 +195,16 @@ def test_the_c_generator_and_the_interpreter_give_the_same(left: str, right: str
     arrays = [a, b, np.empty((6, 21), np.int32)]
     interpret.run(schedule.func, arrays)
     np.testing.assert_array_equal(arrays[2], want)
+
+
+@pytest.mark.parametrize(("left", "right"), SIGNS[:2])
+@pytest.mark.parametrize("k", [8, 10])
+def test_constant_weights_are_packed_before_the_calls(left: str, right: str, k: int) -> None:
+    rng = np.random.default_rng(4)
+    x, w = te.placeholder((9, k), left, name="X"), te.placeholder((k, 40), right, name="W", constant=True)
+    func = te.create_prim_func([x, w, topi.matmul(x, w, name="Y")], name="constant")
+    a = rng.integers(np.iinfo(left).min, np.iinfo(left).max + 1, (9, k)).astype(left)
+    b = rng.integers(-128, 128, (k, 40)).astype(right)
+    out = np.empty((9, 40), np.int32)
+    tw.build(func, target="llvm", constants={"W": b})(a, out)
+    np.testing.assert_array_equal(out, a.astype(np.int32) @ b.astype(np.int32))
