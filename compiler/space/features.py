@@ -57,6 +57,27 @@ def relax(p: Poly) -> Poly:
     return substitute(p, values) if values else p
 
 
+def in_one_go(access: tuple[Buffer, tuple[Poly, ...]]) -> tuple[Buffer, tuple[Poly, ...]]:
+    """The access with dimensions that one fused variable walks, as in `A[v // 8, v % 8]`, as one."""
+    buffer, indices = access
+    shape: list[Poly] = []
+    flat: list[Poly] = []
+    for i, extent in zip(indices, buffer.shape, strict=True):
+        joined = flat[-1] * extent + i if flat else None
+        if joined is not None and _has_division(flat[-1]) and not _has_division(joined):
+            shape[-1], flat[-1] = shape[-1] * extent, joined
+        else:
+            shape.append(extent)
+            flat.append(i)
+    if len(flat) == len(indices):
+        return access
+    return Buffer(buffer.name, tuple(shape), buffer.dtype, buffer.scope), tuple(flat)
+
+
+def _has_division(p: Poly) -> bool:
+    return any(type(a) is Fn for a in p.atoms())
+
+
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
     """One column for each of FEATURE_NAMES, as emitted into `c`."""
     return _Features(func, main, index, c).columns()
@@ -80,7 +101,7 @@ class _Features:
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
         reads = [x for x in loads(block.value) if x.buffer is not block.buffer][: SLOTS - 1]
         accesses = [(block.buffer, block.indices), *((y.buffer, y.indices) for y in map(self.source, reads))]
-        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
+        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in map(in_one_go, accesses)]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
         self.extents = [c.emit(f.var.extent) for f in self.path]
