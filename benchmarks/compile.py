@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from workloads import WORKLOADS
+from bench.workloads import W
 
 import tilewright as tw
 from tilewright.compiler.codegen.llvm.jit import compile_ir
@@ -49,7 +49,7 @@ def milliseconds(call: Callable[[], object], rounds: int) -> float:
 
 def best_trace(store: str | None, target: tw.Target) -> tuple[Trace, str]:
     """The best schedule of W1, and where it is from."""
-    func = create(WORKLOADS[0].operator)
+    func = W[0].program()
     if store is not None:
         from tilewright.compiler.ir import workload_key
 
@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--store", help="SQLite file with a tuned schedule of W1")
     options = parser.parse_args()
     target = tw.Target.parse("llvm")
-    func = create(WORKLOADS[0].operator)
+    func = W[0].program()
     trace, origin = best_trace(options.store, target)
     sch = trace.apply(func)
     lowered = lower(sch.func, target)

@@ -1,155 +1,116 @@
-"""W1-W10: our unscheduled, default and tuned kernels beside NumPy and, where installed, PyTorch and
-onnxruntime.
+"""Our default and tuned kernels beside NumPy, PyTorch, onnxruntime and TVM, and beside the machine's limits.
 
-Every contender of a workload is timed in turn, in one process, on one thread: thread CPU time, medians over
-rounds, and the ratio of each peer to our tuned kernel over interleaved pairs. `--json FILE` writes all
-samples; `--store FILE` keeps what was tuned.
+Sets of workloads (`--set`): w (W1-W10), odd (127, 1000, 1023, primes, 7x7 images, 3 and 13 channels, each
+beside the next round size), models (the unique layers of ResNet-50, MobileNet-V2 and BERT-base), suite (the
+operator families of the Ansor and MetaSchedule evaluations), narrow (int8, bfloat16, float16), all.
+
+Every contender of a workload is timed in turn, in one process, on arrays placed anew several times: thread
+CPU time for one thread, wall time for more. Peak and bandwidths are measured in the same run. Ratios are
+medians over interleaved pairs with their 95 % interval; above 1, ours is faster. Peers have constant weights,
+and pack them ahead of time where they can. A peer that is not installed is said to be missing.
+
+`--store FILE` keeps the tuned schedules, so that a second run tunes nothing; with `--trials 0` only what is
+stored is used, and a workload without one runs its default schedule. TVM is tuned with `--tvm-trials`, which
+takes minutes a workload, and its schedules are kept in `--tvm-store DIR`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
-import subprocess
-import sys
-import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-THREADS = {n: "1" for n in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-
-
-def restart_with_one_thread() -> None:
-    """Libraries read these once, when they load. A setting that holds NumPy's BLAS to an older processor is
-    dropped: peers run at their best."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_") or k in THREADS}
-    if any(os.environ.get(k) != v for k, v in THREADS.items()) or len(clean) != len(os.environ):
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**clean, **THREADS})
+from bench.machine import restart_with_threads
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--workloads", help="comma-separated names, such as W1,W5n (default: all)")
-    parser.add_argument(
-        "--trials", type=int, default=64, help="measured candidates for each workload (default 64)"
-    )
-    parser.add_argument("--rounds", type=int, default=15, help="samples of each contender (default 15)")
+    parser.add_argument("--set", default="w", help="comma-separated sets (default: w)")
+    parser.add_argument("--workloads", default="", help="comma-separated names of any set, such as W1,O127")
+    parser.add_argument("--target", default="llvm", help="such as 'llvm -mcpu=x86-64-v3' (default: the host)")
+    parser.add_argument("--threads", default="1", help="comma-separated numbers of threads (default: 1)")
+    parser.add_argument("--trials", type=int, default=64, help="candidates for each workload (default: 64)")
+    parser.add_argument("--rounds", type=int, default=21, help="samples of each contender (default: 21)")
+    parser.add_argument("--placements", type=int, default=7, help="times that arrays are placed (default: 7)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", help="SQLite file that keeps the tuned schedules")
-    parser.add_argument("--json", type=Path, help="write every sample and ratio to this file")
-    return parser.parse_args()
-
-
-def commit() -> str:
-    """The commit of the working tree, with a + when it has changes; `unknown` outside of a checkout."""
-    git = ["git", "-C", str(Path(__file__).parent)]
-    head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    dirty = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, check=False)
-    return (head.stdout.strip() or "unknown") + ("+" if dirty.stdout.strip() else "")
-
-
-def run_one(workload: Any, options: argparse.Namespace, store: Any, peak: float) -> dict[str, Any]:
-    """One workload: tuned, then every contender in turn."""
-    import measure
-    import peers
-
-    import tilewright as tw
-    from tilewright.compiler import interpret, topi
-    from tilewright.compiler.ir import flop_count
-
-    func = topi.create(dict(workload.operator))
-    began = time.perf_counter()
-    record = tw.tune(
-        func, target="llvm", trials=options.trials, store=store, seed=options.seed, progress=False
+    parser.add_argument("--tvm-trials", type=int, default=0, help="TVM's trials a workload (default: 0)")
+    parser.add_argument("--tvm-store", type=Path, help="folder that keeps TVM's schedules")
+    parser.add_argument("--no-peers", action="store_true", help="ours alone")
+    parser.add_argument(
+        "--changing-weights", action="store_true", help="our weights are arguments, not constants"
     )
-    tuning_seconds = time.perf_counter() - began
-    kernels = {
-        "unscheduled": tw.build(tw.Schedule(func), target="llvm"),
-        "default": tw.build(func, target="llvm"),
-        "tuned": tw.build(record.trace.apply(func), target="llvm"),
-    }
-    arrays = {name: interpret.random_inputs(func, 0) for name in kernels}
-    expected = interpret.expected(func, interpret.random_inputs(func, 0))
-    for name, kernel in kernels.items():
-        kernel(*arrays[name])
-        checked = interpret.check(expected, arrays[name])
-        if not checked.ok:
-            raise SystemExit(f"{workload.name} {name}: {checked.message}")
-    contenders = {name: kernel.bind(*arrays[name]) for name, kernel in kernels.items()}
-    inputs = [
-        a for p, a in zip(func.params, interpret.random_inputs(func, 0), strict=True) if p in func.inputs
-    ]
-    contenders |= peers.calls(workload.peer, inputs)
-    samples = measure.interleaved(contenders, options.rounds)
-    ratios = {n: measure.ratio(samples["tuned"], s) for n, s in samples.items() if n != "tuned"}
-    flops = flop_count(func)
-    medians = {n: sorted(s)[len(s) // 2] for n, s in samples.items()}
-    return {
-        "workload": workload.name,
-        "title": workload.title,
-        "flops": flops,
-        "seconds": medians,
-        "gflops": {n: flops / s / 1e9 for n, s in medians.items()},
-        "ratio_to_tuned": {n: {"median": m, "low": a, "high": b} for n, (m, a, b) in ratios.items()},
-        "of_peak": flops / medians["tuned"] / peak,
-        "trials": record.trial_count,
-        "tuning_seconds": tuning_seconds,
-        "samples": samples,
-    }
-
-
-def show(result: dict[str, Any]) -> None:
-    """One workload's lines."""
-    spent = f"{result['trials']} trials in {result['tuning_seconds']:.1f} s"
-    print(f"\n{result['workload']}  {result['title']}   ({spent})")
-    for name, seconds in result["seconds"].items():
-        line = f"  {name:12} {seconds * 1e6:12.1f} us {result['gflops'][name]:9.1f} GFLOP/s"
-        if name in result["ratio_to_tuned"]:
-            r = result["ratio_to_tuned"][name]
-            line += f"   tuned is {r['median']:.2f} x as fast  [{r['low']:.2f}, {r['high']:.2f}]"
-        else:
-            line += f"   {result['of_peak']:.0%} of the multiply-add peak"
-        print(line, flush=True)
+    parser.add_argument("--json", type=Path, help="write every sample and ratio to this file")
+    parser.add_argument("--markdown", type=Path, help="write the tables to this file")
+    parser.add_argument("--plot", type=Path, help="write the roofline of the first thread count as SVG")
+    return parser.parse_args()
 
 
 def main() -> None:
     """Runs what was asked for; exits with 1 when a kernel computes something wrong."""
-    restart_with_one_thread()
     options = arguments()
-    import peak
-    import peers
-    from workloads import WORKLOADS
+    counts = [int(n) for n in options.threads.split(",")]
+    restart_with_threads(max(counts))
+    from bench import bandwidth, machine, peak, peers, plot, report
+    from bench.roofline import Limits
+    from bench.run import Settings, run
+    from bench.threads import use_threads
+    from bench.workloads import workloads
 
-    import tilewright as tw
-    from tilewright.compiler.target import Target, detect
+    from tilewright.compiler.target import Target
+    from tilewright.db import open_store
 
-    target = Target.parse("llvm")
-    names = options.workloads.split(",") if options.workloads else [w.name for w in WORKLOADS]
-    unknown = sorted(set(names) - {w.name for w in WORKLOADS})
-    if unknown:
-        known = ", ".join(w.name for w in WORKLOADS)
-        raise SystemExit(f"unknown workloads {', '.join(unknown)}; known: {known}")
-    fma = peak.fma_peak(target)
-    machine = detect().facts.get("model_name") or platform.processor()
-    print(f"{machine}, {target}")
-    copy = peak.bandwidth()
-    print(f"one thread; multiply-add peak {fma / 1e9:.1f} GFLOP/s, copy bandwidth {copy / 1e9:.1f} GB/s")
-    there = ", ".join(f"{n} {v}" for n, v in peers.versions().items())
-    print(f"peers: {there}; missing: {', '.join(peers.missing()) or 'none'}")
-    store = tw.connect(f"sqlite:///{options.store}") if options.store else None
-    results = []
-    for w in WORKLOADS:
-        if w.name in names:
-            results.append(run_one(w, options, store, fma))
-            show(results[-1])
-    if options.json:
-        facts = {"machine": machine, "target": str(target), "commit": commit(), "peers": peers.versions()}
-        facts |= {"python": platform.python_version(), "fma_peak": fma, "missing": peers.missing()}
-        options.json.write_text(json.dumps({**facts, "results": results}, indent=1))
+    names = options.workloads.split(",") if options.workloads else []
+    chosen = workloads(options.set.split(","), names, not options.changing_weights)
+    target = Target.parse(options.target)
+    facts: dict[str, Any] = {
+        **machine.facts(),
+        "target": str(target),
+        "peers": {} if options.no_peers else peers.versions(),
+        "missing": list(peers.NEEDS) if options.no_peers else peers.missing(),
+        "limits": {},
+    }
+    store = open_store(f"sqlite:///{options.store}") if options.store else None
+    results: list[dict[str, Any]] = []
+    for threads in counts:
+        use_threads(threads)
+        here = Target.parse({**target.to_json(), "num-threads": threads})
+        limits = Limits(
+            peak.peaks(target, threads), bandwidth.levels(), bandwidth.bandwidths(target, threads)
+        )
+        facts["limits"][str(threads)] = asdict(limits)
+        print(report.heading({**facts, "limits": {str(threads): asdict(limits)}}), flush=True)
+        tvm = None
+        if "tvm" in facts["peers"] and options.tvm_store is not None:
+            from bench.peers_tvm import Tvm
+
+            tvm = Tvm(options.tvm_store, options.tvm_trials, threads, str(here.mcpu), options.seed)
+        settings = Settings(
+            here,
+            threads,
+            options.trials,
+            options.rounds,
+            options.placements,
+            options.seed,
+            store,
+            tvm,
+            not options.no_peers,
+        )
+        for w in chosen:
+            results.append(run(w, settings, limits))
+            print(report.table(results[-1:]).splitlines()[-1], flush=True)
+            if options.json:
+                options.json.write_text(json.dumps({**facts, "results": results}, indent=1))
+    text = report.tables(facts, results)
+    print(f"\n{text}", end="")
+    if options.markdown:
+        options.markdown.write_text(text)
+    if options.plot:
+        options.plot.write_text(plot.roofline(facts, [r for r in results if r["threads"] == counts[0]]))
 
 
 if __name__ == "__main__":

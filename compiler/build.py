@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from .codegen.errors import BuildError
 from .codegen.export import Export
@@ -31,6 +32,7 @@ def build(
     target: TargetSpec = "llvm",
     schedules: ScheduleSource | None = None,
     strict: bool = False,
+    constants: Mapping[str, Any] | None = None,
 ) -> Module:
     """A module that runs the program on arrays; of an IRModule or a mapping, its functions by their names.
 
@@ -38,6 +40,10 @@ def build(
     one for its workload, the target and this machine's hardware, and the default schedule otherwise;
     `Module.schedule_source` says which and why. A source that cannot be reached, or a record whose trace no
     longer builds, means the default schedule, or with `strict` an error: ConnectionError, BuildError.
+
+    `constants` are arrays by the names of the parameters that were declared constant, all of them: their
+    contents are copied, and packed as the kernel reads them, and calls take the other arrays; see
+    `Module.with_constants`. Without them a call takes all arrays, and packs constants each time.
 
     A module for another machine can be looked at and exported, but not called. Raises TargetError, before
     anything is lowered, for a kind of target that has no code generator, and BuildError for what has no code.
@@ -52,7 +58,8 @@ def build(
     built = [_build_one(name, f, target, generator, schedules, strict) for name, f in named.items()]
     _check_symbols([function for function, _ in built])
     functions = {function.name: function for function, _ in built}
-    return Module(functions, Export(generator, tuple(lowered for _, lowered in built), target))
+    module = Module(functions, Export(generator, tuple(lowered for _, lowered in built), target))
+    return module if constants is None else module.with_constants(constants)
 
 
 def _named(func: object) -> dict[str, Buildable]:
@@ -77,8 +84,11 @@ def _named(func: object) -> dict[str, Buildable]:
 def _check_symbols(functions: list[Function]) -> None:
     taken: dict[str, str] = {}
     for f in functions:
-        if (other := taken.setdefault(f.symbol, f.name)) != f.name:
-            raise BuildError(f"the functions {other!r} and {f.name!r} would both be {f.symbol!r} in the code")
+        for symbol in (f.symbol, *([f.pack.symbol] if f.pack else ())):
+            if (other := taken.setdefault(symbol, f.name)) != f.name:
+                raise BuildError(
+                    f"the functions {other!r} and {f.name!r} would both be {symbol!r} in the code"
+                )
 
 
 Built = tuple[Function, Lowered]
@@ -157,6 +167,7 @@ def _compile(
         script=str(func),
         schedule_source=source,
         device=_device(target),
+        pack=lowered.pack,
     )
     return function, lowered
 

@@ -23,13 +23,15 @@ from ..compiler.interpret import NotPlain, check
 from ..compiler.ir import VerifyError, to_json
 from ..compiler.runtime import ParamInfo
 from ..compiler.runtime.arrays import aligned_bytes
+from ..compiler.runtime.pool import parallel_symbols, start_threads
 from ..compiler.schedule import Schedule, ScheduleError, Trace, TraceError
 from ..compiler.target import Target, TargetError
+from ..compiler.target.hardware import usable_cores
 from ..compiler.target.runs import refusal
 from .messages import Failure, FailureKind, MeasureInput, MeasureResult
 from .program import Body, Stage
 from .reference import Reference, allowance, confined
-from .timing import BelowResolution, time_call
+from .timing import BelowResolution, thread_interruptions, time_call
 from .words import clip
 
 Array = np.ndarray[Any, Any]
@@ -64,6 +66,10 @@ class Candidate:
         workload has none is remembered too."""
         try:
             target = Target.parse(item.target)
+            if (reason := _lacks_cores(target)) is not None:
+                return Failure("build_error", reason, of_workload=True)
+            if target.num_threads > 1:
+                parallel_symbols()  # compiled once, for every child
             reference = self._reference(item)
         except (VerifyError, NotPlain, TargetError) as error:
             return Failure("build_error", clip(str(error)))
@@ -112,7 +118,7 @@ def _warm_up() -> None:
 
 
 def _measure(item: MeasureInput, target: Target, reference: Reference, stage: Stage) -> MeasureResult:
-    if (reason := refusal(target)) is not None:
+    if (reason := refusal(target) or _lacks_threads(target)) is not None:
         return _failed(item, "build_error", reason)
     try:
         schedule = Trace.from_json(item.trace).apply(reference.func)
@@ -129,14 +135,32 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
     return check_and_time(item, module, reference)
 
 
+def _lacks_cores(target: Target) -> str | None:
+    """Why a kernel for several threads should not be measured here."""
+    wanted, cores = target.num_threads, usable_cores()
+    if wanted <= cores:
+        return None
+    return f"num-threads={wanted}: this worker may use {cores} cores, so that its times would mean nothing"
+
+
+def _lacks_threads(target: Target) -> str | None:
+    """Why it cannot be, for want of threads; they were started before the limits were set."""
+    wanted = target.num_threads
+    if wanted == 1 or (there := start_threads(wanted)) >= wanted:
+        return None
+    return f"num-threads={wanted}: the system gives this worker only {there} threads"
+
+
 def check_and_time(item: MeasureInput, kernel: Kernel, reference: Reference) -> MeasureResult:
     """Runs a kernel on copies of the reference's arrays. Its time counts only if its output is right, and if
     it then leaves its inputs alone and gives the same output at every call."""
     arrays = [_laid_out(array) for array in reference.arrays]
     call = kernel.bind(*arrays)
-    start = time.thread_time()
+    is_parallel = item.threads > 1
+    clock = time.perf_counter if is_parallel else time.thread_time
+    start = clock()
     call()
-    first = time.thread_time() - start
+    first = clock() - start
 
     checked = check(reference.expected, arrays)
     error = checked.worst if math.isfinite(checked.worst) else None
@@ -147,20 +171,32 @@ def check_and_time(item: MeasureInput, kernel: Kernel, reference: Reference) -> 
         for param, pristine, array in zip(kernel.params, reference.arrays, arrays, strict=True)
     ]
     try:
-        timing = time_call(call, first=first, best=item.best_seconds)
+        timing = time_call(
+            call,
+            first=first,
+            best=item.best_seconds,
+            clock=clock,
+            interruptions=thread_interruptions if is_parallel else None,
+        )
     except BelowResolution as below:
         return _failed(item, "run_error", str(below))
     if reason := _disturbed(kernel, once, arrays):
         return _failed(item, "wrong_output", reason, error)
     return MeasureResult(
-        item.item, item.attempt, timing.seconds, timing.samples, censored=timing.censored, error=error
+        item.item,
+        item.attempt,
+        timing.seconds,
+        timing.samples,
+        censored=timing.censored,
+        disturbed=timing.disturbed,
+        error=error,
     )
 
 
 def _disturbed(kernel: Kernel, once: Sequence[Array], often: Sequence[Array]) -> str | None:
     """What is wrong with a kernel whose first output was right, from the arrays after one call and after all:
-    it wrote into an input, or later calls gave something else. Bits are compared: one thread that does the
-    same again gives the same."""
+    it wrote into an input, or later calls gave something else. Bits are compared: each element is computed by
+    one thread, and one that does the same again gives the same."""
     for param, before, after in zip(kernel.params, once, often, strict=True):
         if not _same_bits(before, after):
             if param.is_output:

@@ -37,7 +37,7 @@ def live(body: Body, item: MeasureInput, results: int, last_words: int, parent: 
     """Never returns into the frames that were forked, whatever the candidate raises."""
     code = _EXIT_WITHOUT_RESULT
     try:
-        sandbox.enter(results, last_words, item.limits, parent)
+        sandbox.enter(results, last_words, item.limits, parent, item.threads)
         gc.disable()
         channel = Channel(sandbox.RESULT_DESCRIPTOR)
         channel.result(_run(body, item, channel))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, Self, get_args
 
+from ..compiler.target.attributes import MOST_THREADS
 from .wire import MAX_INTEGER, Bound, Message, MessageError, Size
 
 __all__ = [
@@ -91,6 +92,12 @@ class MeasureInput(Message):
     limits: Limits = field(default_factory=Limits)
     best_seconds: Positive | None = None
 
+    @property
+    def threads(self) -> int:
+        """The threads of its target; 1 where that does not say."""
+        given = self.target.get("num-threads")
+        return given if type(given) is int and 1 <= given <= MOST_THREADS else 1
+
 
 @dataclass(frozen=True, slots=True)
 class Failure(Message):
@@ -114,7 +121,8 @@ class MeasureResult(Message):
     """What came of one item: `seconds` (the minimum of `samples`, per call) or a `failure`, never both.
 
     `censored`: stopped after the first sample since it was clearly slower than the best; `seconds` is then
-    its lower bound. `error` is the worst |y - ref| / tolerance the check found: at most 1 when it passed.
+    its lower bound. `disturbed`: of a parallel kernel, whose samples were all interrupted by other work.
+    `error` is the worst |y - ref| / tolerance the check found: at most 1 when it passed.
     """
 
     item: Identifier
@@ -126,6 +134,7 @@ class MeasureResult(Message):
     failure: Failure | None = None
     build_seconds: Duration = 0.0
     wall_seconds: Duration = 0.0
+    disturbed: bool = False
 
     @classmethod
     def failed(cls, item: MeasureInput, failure: Failure) -> Self:
@@ -136,8 +145,8 @@ class MeasureResult(Message):
             return "a result has either seconds or a failure"
         if self.seconds is not None and not self.samples:
             return "seconds without the samples they come from"
-        if self.failure is not None and (self.samples or self.censored):
-            return "a failure has no samples and is not censored"
+        if self.failure is not None and (self.samples or self.censored or self.disturbed):
+            return "a failure has no samples and is neither censored nor disturbed"
         return None
 
 

@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 
+from ..compiler.runtime.pool import start_threads
 from .messages import Limits
 
 RESULT_DESCRIPTOR = 3
@@ -32,8 +33,9 @@ class Orphaned(Exception):
     """The fork server died while its child was being set up."""
 
 
-def enter(results: int, last_words: int, limits: Limits, parent: int) -> None:
-    """Confines the calling process, which must be a fresh fork of the single-threaded process `parent`.
+def enter(results: int, last_words: int, limits: Limits, parent: int, threads: int = 1) -> None:
+    """Confines the calling process, which must be a fresh fork of the single-threaded process `parent`. It
+    starts the threads that parallel kernels will need, since none can be started later.
 
     `results` and `last_words` are the write ends of two pipes; every other descriptor is closed. Raises
     Orphaned.
@@ -44,7 +46,7 @@ def enter(results: int, last_words: int, limits: Limits, parent: int) -> None:
     faulthandler.enable(file=2, all_threads=False)
     if os.geteuid() == 0:
         _drop_root()
-    _set_limits(limits)
+    _set_limits(limits, threads)
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         # After the change of user, which clears it.
@@ -52,6 +54,9 @@ def enter(results: int, last_words: int, limits: Limits, parent: int) -> None:
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if os.getppid() != parent:
             raise Orphaned(parent)
+    if threads > 1:
+        start_threads(threads)
+    _limit(resource.RLIMIT_NPROC, 0)
 
 
 def _volunteer_for_the_oom_killer() -> None:
@@ -77,12 +82,11 @@ def _drop_root() -> None:
         os.setresuid(_NOBODY, _NOBODY, _NOBODY)
 
 
-def _set_limits(limits: Limits) -> None:
-    cpu = math.ceil(limits.build_seconds + limits.run_seconds) + _SPARE_CPU_SECONDS
+def _set_limits(limits: Limits, threads: int) -> None:
+    cpu = math.ceil(limits.build_seconds + threads * limits.run_seconds) + _SPARE_CPU_SECONDS
     _limit(resource.RLIMIT_CPU, cpu)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_NPROC, 0)
     _limit(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
 
 

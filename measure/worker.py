@@ -291,4 +291,5 @@ def _summary(result: MeasureResult) -> str:
     if result.failure is not None:
         return f"{result.failure.kind}: {result.failure.message}"
     assert result.seconds is not None
-    return duration_of(result.seconds) + (" or more" if result.censored else "")
+    notes = " or more" * result.censored + ", disturbed by other work" * result.disturbed
+    return duration_of(result.seconds) + notes

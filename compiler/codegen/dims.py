@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..arith import Fn, Poly, Size, poly
-from ..ir import Buffer
+from ..ir import Buffer, PrimFunc, loads
+from ..runtime import PackInfo, ParamInfo, WorkspaceInfo
 from ..runtime.dims import Dim
 
 
@@ -33,3 +34,23 @@ def bytes_of(x: Buffer) -> Dim:
     for extent in x.shape:
         size = size * extent
     return dim_of(size)
+
+
+def params_of(func: PrimFunc) -> tuple[ParamInfo, ...]:
+    """What a caller passes."""
+    outputs = set(func.outputs)
+    return tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs, p.constant) for p in func.params)
+
+
+def workspace_of(x: Buffer, nbytes: Dim | None = None) -> WorkspaceInfo:
+    """What a call is given for an allocated buffer: so many bytes, or one array's."""
+    return WorkspaceInfo(bytes_of(x) if nbytes is None else nbytes, x.constant)
+
+
+def pack_of(
+    kernel: PrimFunc, symbol: str, params: tuple[ParamInfo, ...], workspaces: tuple[WorkspaceInfo, ...]
+) -> PackInfo:
+    """The function that runs before the calls of a kernel, of which the code generator gave these."""
+    read = {x.buffer for _, b in kernel.blocks() for x in loads(b.value)}
+    consumed = tuple(p.name for p in kernel.constants if p not in read)
+    return PackInfo(symbol, params, tuple(w.bytes for w in workspaces if isinstance(w.bytes, int)), consumed)

@@ -49,9 +49,9 @@ class Export:
         code = self.generator.emit_object(self.lowered, self.target, metadata)
         match path.suffix:
             case ".a":
-                code = pack([("kernels.o", code, [f.symbol for f in functions.values()])])
+                code = pack([("kernels.o", code, [s for one in self.lowered for s in one.symbols])])
             case ".so":
-                code = _linked(code, linker, ["-lm"] if self.target.kind == "c" else [])
+                code = _linked(code, linker, _options(self.target))
         _write(path, seal(code))
 
 
@@ -82,12 +82,20 @@ def _candidates(target: Target) -> list[tuple[str, list[str]]]:
     return [(f"{prefix}ld", shared), lld, (f"{prefix}gcc", [*shared, "-nostdlib"])]
 
 
-def _linked(code: bytes, linker: Sequence[str], libraries: Sequence[str]) -> bytes:
+def _options(target: Target) -> list[str]:
+    if target.kind == "c":
+        return ["-lm"]
+    # Threads of a pool are in its code until the process ends.
+    is_elf = target.num_threads > 1 and system_of(target.triple) == "linux"
+    return ["-z", "nodelete"] if is_elf else []
+
+
+def _linked(code: bytes, linker: Sequence[str], options: Sequence[str]) -> bytes:
     try:
         with tempfile.TemporaryDirectory() as folder:
             source, result = Path(folder, "kernels.o"), Path(folder, "kernels.so")
             source.write_bytes(code)
-            command = [*linker, "-o", str(result), str(source), *libraries]
+            command = [*linker, "-o", str(result), str(source), *options]
             done = subprocess.run(command, capture_output=True, text=True, timeout=_LINK_SECONDS)
             if done.returncode:
                 raise BuildError(f"export: the linker failed: {done.stderr.strip()}", " ".join(command))

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..arith import NotProvable
 from ..ir import PrimFunc
-from ..passes import lowering
+from ..passes import lowering, split_ahead
 from ..target import Target
+from .dims import pack_of
 from .errors import BuildError
 from .llvm.builder import MAX_INSTRUCTIONS
 from .llvm.emitter import emit
+from .llvm.jit import joined
 from .lowered import Lowered
+
+
+def _with_pack(func: PrimFunc, kernel: Lowered, pack: Lowered) -> Lowered:
+    text = joined([kernel.text, pack.text])
+    return replace(kernel, text=text, pack=pack_of(func, pack.name, pack.params, pack.workspaces))
 
 
 def lower(
@@ -20,8 +29,9 @@ def lower(
     Raises BuildError, with the step's name and the loop or block, for what cannot be lowered.
     """
     try:
-        flat = lowering(target).run(func)
-        return emit(flat, target, max_instructions=max_instructions, versioned=versioned)
+        kernel, pack = split_ahead(lowering(target).run(func))
+        made = emit(kernel, target, max_instructions=max_instructions, versioned=versioned)
+        return made if pack is None else _with_pack(kernel, made, emit(pack, target))
     except NotProvable as e:
         # An index that lowering had to take apart, of a schedule that no search makes.
         raise BuildError(f"lower: {e}") from e

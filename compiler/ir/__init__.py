@@ -19,6 +19,7 @@ from .expr import (
 )
 from .from_json import from_json
 from .func import PrimFunc, flop_count
+from .horizontal import combines_lanes
 from .json import canonical_json, to_json, workload_key
 from .module import IRModule, module_from_json, module_to_json, verify_module
 from .parser import parse_module, parse_script
@@ -76,6 +77,7 @@ __all__ = [
     "buffers_read",
     "canonical_json",
     "children",
+    "combines_lanes",
     "flop_count",
     "from_json",
     "guarded_loads",

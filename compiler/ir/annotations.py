@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .expr import Buffer
+from .func import PrimFunc
 from .stmt import Block
 
 #: Annotation of a loop that is taken as a whole, with all that stands inside: the unit's name.
@@ -12,6 +14,8 @@ UNIT = "unit"
 INTRINSIC = "intrinsic"
 #: A block annotation for each aligned axis of what the block writes: `align_AXIS` = "FACTOR+OFFSET".
 ALIGN = "align_"
+#: Annotation of a block whose result is made before the calls, out of constants.
+AHEAD = "ahead"
 #: Elements; a row is padded by less than this.
 MAX_FACTOR = 4096
 
@@ -38,6 +42,17 @@ def alignments(b: Block) -> dict[int, tuple[int, int]]:
     return found
 
 
+def moved_alignments(
+    annotations: tuple[tuple[str, str | int], ...], by: int
+) -> tuple[tuple[str, str | int], ...]:
+    """The annotations of a block before whose written dimensions `by` others come."""
+    if not by:
+        return annotations
+    return tuple(
+        (f"{ALIGN}{int(k[len(ALIGN) :]) + by}" if k.startswith(ALIGN) else k, v) for k, v in annotations
+    )
+
+
 def without_unit(annotations: tuple[tuple[str, str | int], ...]) -> tuple[tuple[str, str | int], ...]:
     """The annotations of a loop that is copied out of a unit."""
     return tuple((k, v) for k, v in annotations if k not in (UNIT, INTRINSIC))
@@ -45,4 +60,14 @@ def without_unit(annotations: tuple[tuple[str, str | int], ...]) -> tuple[tuple[
 
 def is_reserved(key: str) -> bool:
     """Whether only steps of their own may write the key."""
-    return key in (UNIT, INTRINSIC) or key.startswith(ALIGN)
+    return key in (UNIT, INTRINSIC, AHEAD) or key.startswith(ALIGN)
+
+
+def is_ahead(b: Block) -> bool:
+    """Whether what the block writes is to be made before the calls."""
+    return any(k == AHEAD for k, _ in b.annotations)
+
+
+def made_ahead(func: PrimFunc) -> frozenset[Buffer]:
+    """The buffers that are made before the calls: one of their writers says so."""
+    return frozenset(b.buffer for _, b in func.blocks() if b.annotations and is_ahead(b))

@@ -62,12 +62,17 @@ FLOAT_UNARY_OPS = frozenset(UNARY_OPS) - {"neg", "abs", "not"}
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
     """A dense, row-major array. Scope `global`: a parameter or shared workspace; `local`: stack; `register`:
-    local, and constant-indexed once its loops are unrolled."""
+    local, and constant-indexed once its loops are unrolled.
+
+    constant: a parameter whose contents are known before the calls and are the same for many of them; in a
+    lowered kernel also a workspace that was filled before the call.
+    """
 
     name: str
     shape: tuple[Poly, ...]
     dtype: DType
     scope: Scope = "global"
+    constant: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -97,13 +97,15 @@ class _Reader:
         return func
 
     def buffer(self, data: Json, at: str, prefix: str) -> Buffer:
-        d = fields(data, at, {"shape", "dtype"}, {"name", "scope"})
+        d = fields(data, at, {"shape", "dtype"}, {"name", "scope", "constant"})
         shape = tuple(
             self.poly(p, f"{at}/shape/{i}", 0) for i, p in enumerate(array(d["shape"], f"{at}/shape"))
         )
         scope = d.get("scope", "global")
         if scope not in SCOPES:
             raise VerifyError(f"unknown scope {scope!r}; known: {', '.join(SCOPES)}", f"{at}/scope")
+        if d.get("constant", True) is not True:
+            raise VerifyError(f"'constant' is true or left out, got {d['constant']!r}", f"{at}/constant")
         for i, extent in enumerate(shape):
             self.extent(extent, f"{at}/shape/{i}")
         b = Buffer(
@@ -111,6 +113,7 @@ class _Reader:
             shape,
             self.dtype(d["dtype"], f"{at}/dtype"),
             scope,
+            "constant" in d,
         )
         self.buffers.append(b)
         return b

@@ -35,6 +35,11 @@ class PrimFunc:
         return tuple(p for p in self.params if p not in outputs)
 
     @property
+    def constants(self) -> tuple[Buffer, ...]:
+        """The parameters whose contents are known before the calls, in parameter order."""
+        return tuple(p for p in self.params if p.constant)
+
+    @property
     def sizes(self) -> tuple[Size, ...]:
         """The sizes that a call tells, in the order in which they first stand by themselves as a dimension of
         a parameter."""

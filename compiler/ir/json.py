@@ -83,6 +83,8 @@ class _Writer:
         out: dict[str, Json] = {"shape": [self.poly(p) for p in b.shape], "dtype": str(b.dtype)}
         if b.scope != "global":
             out["scope"] = b.scope
+        if b.constant:
+            out["constant"] = True
         return self.named(out, b.name)
 
     def declare(self, v: Var) -> Json:

@@ -131,7 +131,12 @@ class _Reader:
     def parameter(self, a: ast.arg) -> Buffer:
         if a.annotation is None:
             fail(f"expected the shape of {a.arg}, such as {a.arg}: float32[4, 8]", a)
-        return self.buffer(a.arg, a.annotation, a)
+        node = a.annotation
+        if not (isinstance(node, ast.Call) and called(node) == "constant"):
+            return self.buffer(a.arg, node, a)
+        if len(node.args) != 1 or node.keywords:
+            fail("constant takes an array such as float32[4, 8]", node)
+        return self.buffer(a.arg, node.args[0], a, constant=True)
 
     def allocation(self, node: ast.stmt) -> Buffer:
         assert isinstance(node, ast.Assign)
@@ -141,7 +146,7 @@ class _Reader:
             fail(f"expected {name.id} = alloc(float32[4, 8]), got {shown(node)}", node)
         return self.buffer(name.id, call, node)
 
-    def buffer(self, name: str, node: ast.expr, at: ast.AST) -> Buffer:
+    def buffer(self, name: str, node: ast.expr, at: ast.AST, *, constant: bool = False) -> Buffer:
         scope = "global"
         if isinstance(node, ast.Call) and called(node) == "alloc":
             if not 1 <= len(node.args) <= 2 or node.keywords:
@@ -162,7 +167,7 @@ class _Reader:
         shape = self.values.indices(node.slice)
         for extent in shape:
             self.extent(extent, node)
-        b = Buffer(name, shape, dtype, scope)  # type: ignore[arg-type]
+        b = Buffer(name, shape, dtype, scope, constant)  # type: ignore[arg-type]
         self.buffers[name] = b
         return b
 
@@ -292,7 +297,7 @@ class _Reader:
 
 def _dimensions(annotation: ast.expr | None) -> Sequence[ast.expr]:
     """What stands between the brackets of a parameter's array; nothing for what is no array."""
-    if isinstance(annotation, ast.Call) and annotation.args:
+    while isinstance(annotation, ast.Call) and annotation.args:
         annotation = annotation.args[0]
     if not isinstance(annotation, ast.Subscript):
         return ()

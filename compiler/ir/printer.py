@@ -60,7 +60,8 @@ class _Printer:
         return self.text()
 
     def parameter(self, b: Buffer) -> str:
-        return f"{self.words.buffer(b)}: {self.array(b) if b.scope == 'global' else self.allocation(b)}"
+        array = self.array(b) if b.scope == "global" else self.allocation(b)
+        return f"{self.words.buffer(b)}: {f'constant({array})' if b.constant else array}"
 
     def array(self, b: Buffer) -> str:
         return f"{b.dtype}[{self.words.indices(b.shape)}]"

@@ -61,6 +61,7 @@ def verify(func: PrimFunc, at: str = "") -> None:
     if total > MAX_BYTES:
         raise VerifyError(f"the buffers hold {total} bytes; at most {MAX_BYTES} are allowed", at)
     _sizes(func, at)
+    _constants(func, at)
     blocks = list(func.blocks())
     if len(blocks) > MAX_BLOCKS:
         raise VerifyError(f"the program has {len(blocks)} blocks; at most {MAX_BLOCKS} are allowed", at)
@@ -105,6 +106,18 @@ def _sizes(func: PrimFunc, at: str) -> None:
                 )
         if reach(p) > LARGEST:
             raise VerifyError(f"{where}: the index {p!r} may need more than 64 bits", at)
+
+
+def _constants(func: PrimFunc, at: str) -> None:
+    """Only parameters are constant, of integer extents, and nobody writes them."""
+    for b in func.allocs:
+        if b.constant:
+            raise VerifyError(f"buffer {b.name!r} is constant, but only parameters may be", at)
+    for b in func.constants:
+        if any(p.sizes() for p in b.shape):
+            raise VerifyError(f"the constant {b.name!r} has a shape that only a call tells", at)
+        if b in func.outputs:
+            raise VerifyError(f"the parameter {b.name!r} is constant, but a block writes it", at)
 
 
 def _stored(block: Block, where: str, at: str) -> None:

@@ -4,5 +4,6 @@ pipeline.
 
 from .base import Pass
 from .pipeline import Pipeline, lowering
+from .split_ahead import split_ahead
 
-__all__ = ["Pass", "Pipeline", "lowering"]
+__all__ = ["Pass", "Pipeline", "lowering", "split_ahead"]

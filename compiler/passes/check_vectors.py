@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..codegen.errors import LoweringError
-from ..ir import Block, For, IterKind, LoopKind, PrimFunc
+from ..ir import Block, For, IterKind, LoopKind, PrimFunc, combines_lanes
 
 
 @dataclass(frozen=True, slots=True)
 class CheckVectors:
     """Refuses a vector loop inside another one, one that carries a reduction, and one whose lanes write one
-    element.
+    element. A reduction over the elements of a register buffer may run in lanes: these are combined.
 
     Changes nothing. Runs on simplified programs.
     """
@@ -31,6 +31,8 @@ class CheckVectors:
 def _check(func: PrimFunc, f: For, b: Block) -> None:
     name = f.var.name
     if f.var in b.loop_vars(IterKind.REDUCE):
+        if combines_lanes(b, f.var):
+            return
         reason = f"loop {name!r} carries a reduction into {b.buffer.name} and cannot be a vector loop"
         raise LoweringError("check_vectors", reason, func, f)
     if not any(f.var in i.vars() for i in b.indices):

@@ -21,6 +21,7 @@ from ..arith import (
 )
 from ..arith.region import Range
 from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, guarded_loads, map_loads
+from ..ir.annotations import made_ahead, moved_alignments
 from ..ir.visit import Path
 from .predicates import Conjunction, split_predicates
 
@@ -45,6 +46,7 @@ class _Box:
     origin: tuple[Poly, ...]
     common: frozenset[Var]
     shared: tuple[Poly, ...]  # predicates of every block that writes the buffer
+    lead: tuple[Var, ...] = ()  # the loops that move the origin, where each of their boxes is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,9 @@ class Compact:
     lie in what it writes. The box holds every access, also those of lanes past a predicate, so that none
     needs a guard. A block gets the annotation `free` when it may run past its predicates: the whole box is
     then nobody's, or it writes beyond the buffer's own extent. Parameters stay. Runs on simplified programs.
+
+    A buffer that is made ahead of the calls keeps the box of every iteration, one behind the other, and
+    becomes a constant: `T: float32[64, 1]`, `T[i, 0] = A[i]`.
     """
 
     def run(self, func: PrimFunc) -> PrimFunc:
@@ -69,7 +74,8 @@ class Compact:
                 if x.buffer in uses:
                     sure = not (b.predicates or known)
                     uses[x.buffer].append(_Access(path, b, x.indices, False, sure))
-        boxes = {b: _box(b, accesses) for b, accesses in uses.items()}
+        ahead = made_ahead(func)
+        boxes = {b: _box(b, accesses, keep=b in ahead) for b, accesses in uses.items()}
 
         def move(x: Load) -> Load:
             box = boxes.get(x.buffer)
@@ -84,6 +90,7 @@ class Compact:
             annotations = tuple(a for a in s.annotations if a[0] != FREE)
             if box is None:
                 return replace(s, value=value, annotations=annotations)
+            annotations = moved_alignments(annotations, len(box.lead))
             exist, _ = split_predicates(s)
             if exist and _is_free(s, exist, box):
                 annotations = (*annotations, (FREE, 1))
@@ -95,7 +102,8 @@ class Compact:
 
 
 def _shifted(indices: Sequence[Poly], box: _Box) -> tuple[Poly, ...]:
-    return tuple(i - o for i, o in zip(indices, box.origin, strict=True))
+    lead = [poly(v) for v in box.lead]
+    return (*lead, *(i - o for i, o in zip(indices, box.origin, strict=True)))
 
 
 def _is_free(b: Block, exist: Conjunction, box: _Box) -> bool:
@@ -106,7 +114,7 @@ def _is_free(b: Block, exist: Conjunction, box: _Box) -> bool:
     return all(p in beyond or (p in box.shared and p.vars() <= box.common) for p in exist)
 
 
-def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
+def _box(buffer: Buffer, accesses: list[_Access], *, keep: bool = False) -> _Box:
     paths = [a.path for a in accesses]
     depth = 0
     for level in zip(*paths, strict=False):
@@ -128,9 +136,15 @@ def _box(buffer: Buffer, accesses: list[_Access]) -> _Box:
             ranges = _bounds(buffer, accesses)
     # A span between loops over sizes may come out below 0, where one of these is empty and nothing is used.
     new = replace(buffer, shape=tuple(not_negative(s) for _, s in ranges))
+    lead: tuple[Var, ...] = ()
+    if keep:
+        moving = {v for base, _ in ranges for v in base.vars()}
+        lead = tuple(f.var for f in paths[0][:depth] if f.var in moving)
+        shape = (*(v.extent for v in lead), *new.shape)
+        new = replace(new, shape=shape, scope="global", constant=True)
     first, *others = [a.block.predicates for a in accesses if a.is_write] or [()]
     shared = tuple(p for p in first if all(p in o for o in others))
-    return _Box(new, tuple(b for b, _ in ranges), frozenset(f.var for f in paths[0][:depth]), shared)
+    return _Box(new, tuple(b for b, _ in ranges), frozenset(f.var for f in paths[0][:depth]), shared, lead)
 
 
 def _bounds(buffer: Buffer, accesses: list[_Access]) -> list[Range]:

@@ -11,6 +11,7 @@ from ..ir import PrimFunc, script
 from ..target import Target
 from .align_storage import AlignStorage
 from .base import Pass
+from .check_ahead import CheckAhead
 from .check_concrete import CheckConcrete
 from .check_overlap import CheckOverlap
 from .check_reads import CheckReads
@@ -21,6 +22,7 @@ from .compact import Compact
 from .legalize_vectors import LegalizeVectors
 from .lower_init import LowerInit
 from .simplify import Simplify
+from .split_ahead import split_ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Pipeline:
         Each part has a header line, `# ` and the pass with its options, and below it the program in the form
         that `parse_script(…, check=False)` reads; a pass that leaves the text as it was says `unchanged`
         instead. Where a pass refuses the program, the dump ends with that pass, `failed`, and its reason, all
-        behind `# `; nothing is raised.
+        behind `# `; nothing is raised. Two parts more, `# before the calls` and `# at each call`, show what
+        becomes of a program that makes something ahead.
         """
         text = script(func)
         parts = [f"# {func.name}\n{text}"]
@@ -55,15 +58,25 @@ class Pipeline:
             try:
                 func = p.run(func)
             except (BuildError, NotProvable) as e:
-                reason = "".join(f"#   {line}".rstrip() + "\n" for line in str(e).splitlines())
-                parts.append(f"# {p!r}: failed\n{reason}")
-                break
+                parts.append(f"# {p!r}: failed\n{_behind_hashes(e)}")
+                return "\n".join(parts)
             before, text = text, script(func)
             parts.append(f"# {p!r}: unchanged\n" if text == before else f"# {p!r}\n{text}")
+        try:
+            kernel, packing = split_ahead(func)
+        except BuildError as e:
+            parts.append(f"# before the calls: failed\n{_behind_hashes(e)}")
+            return "\n".join(parts)
+        if packing is not None:
+            parts += [f"# before the calls\n{script(packing)}", f"# at each call\n{script(kernel)}"]
         return "\n".join(parts)
 
     def __str__(self) -> str:
         return " -> ".join(map(repr, self.passes))
+
+
+def _behind_hashes(error: Exception) -> str:
+    return "".join(f"#   {line}".rstrip() + "\n" for line in str(error).splitlines())
 
 
 def lowering(target: Target) -> Pipeline:
@@ -73,11 +86,13 @@ def lowering(target: Target) -> Pipeline:
             CheckConcrete(),
             LowerInit(),
             LegalizeVectors(target.vector_bytes),
-            Simplify(),
+            # Other generators run parallel loops in order.
+            Simplify(target.num_threads if target.kind == "llvm" else 1),
             CheckVectors(),
             CheckReads(),
             CheckSteps(),
             CheckOverlap(),
+            CheckAhead(),
             Compact(),
             AlignStorage(),
             CheckRegisters(),

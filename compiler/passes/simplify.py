@@ -8,14 +8,11 @@ from dataclasses import dataclass, replace
 from ..arith import Atom, Poly, Var, lower, poly, proven_negative, substitute
 from ..ir import Block, For, IterKind, LoopKind, PrimFunc, Stmt, loads, map_expr
 
-#: One thread runs the code: what may run on several is run in order.
-_RUNS_AS = {LoopKind.PARALLEL: LoopKind.SERIAL, LoopKind.THREAD: LoopKind.SERIAL}
-
 
 @dataclass(frozen=True, slots=True)
 class Simplify:
     """Loops of one iteration, predicates that always hold and blocks that never run vanish. Loops on threads
-    become serial ones.
+    become serial ones, but for parallel ones where `threads` of the processor are to run them.
 
     So do buffers that nobody uses. The iteration variables of a block become the loop variables around it,
     so that indices and values are over these: a variable is of kind reduce when a reduction iteration
@@ -25,15 +22,20 @@ class Simplify:
     after: `for i_1 in unrolled(4): B[i_1] = …`
     """
 
+    threads: int = 1
+
     def run(self, func: PrimFunc) -> PrimFunc:
-        body = _body(func.body, (), {})
+        in_order = {LoopKind.THREAD} if self.threads > 1 else {LoopKind.THREAD, LoopKind.PARALLEL}
+        body = _body(func.body, (), {}, in_order)
         used = {b.buffer for _, b in replace(func, body=body).blocks()}
         for _, b in replace(func, body=body).blocks():
             used.update(x.buffer for x in loads(b.value))
         return replace(func, body=body, allocs=tuple(b for b in func.allocs if b in used))
 
 
-def _body(body: Iterable[Stmt], path: tuple[Var, ...], units: dict[Atom, Poly]) -> tuple[Stmt, ...]:
+def _body(
+    body: Iterable[Stmt], path: tuple[Var, ...], units: dict[Atom, Poly], in_order: set[LoopKind]
+) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for s in body:
         if type(s) is Block:
@@ -43,9 +45,10 @@ def _body(body: Iterable[Stmt], path: tuple[Var, ...], units: dict[Atom, Poly]) 
             continue
         assert type(s) is For
         if s.var.extent.const == 1:
-            out += _body(s.body, path, {**units, s.var: poly(0)})
-        elif inner := _body(s.body, (*path, s.var), units):
-            out.append(For(s.var, inner, _RUNS_AS.get(s.kind, s.kind), s.annotations))
+            out += _body(s.body, path, {**units, s.var: poly(0)}, in_order)
+        elif inner := _body(s.body, (*path, s.var), units, in_order):
+            kind = LoopKind.SERIAL if s.kind in in_order else s.kind
+            out.append(For(s.var, inner, kind, s.annotations))
     return tuple(out)
 
 

@@ -4,6 +4,7 @@ from .arguments import ParamInfo
 from .errors import ArgumentError, ArgumentTypeError, ArgumentValueError, CallError, LoadError
 from .function import Function, LoadedCode, SourceInfo, UnloadedCode, WorkspaceInfo
 from .module import Module, UnknownFunction
+from .packing import PackInfo
 
 __all__ = [
     "ArgumentError",
@@ -14,6 +15,7 @@ __all__ = [
     "LoadError",
     "LoadedCode",
     "Module",
+    "PackInfo",
     "ParamInfo",
     "SourceInfo",
     "UnknownFunction",

@@ -26,8 +26,12 @@ class ArgumentCheck:
     µs an array.
     """
 
-    def __init__(self, name: str, params: Sequence[ParamInfo], sizes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, params: Sequence[ParamInfo], sizes: Sequence[str] = (), *, what: str = "argument"
+    ) -> None:
+        """what: the word for one of them in errors."""
         self._name = name
+        self._what = what
         self._params = tuple(params)
         self._read = address_reader()
         dtypes = [numpy_dtype(p.dtype) for p in params]
@@ -84,7 +88,7 @@ class ArgumentCheck:
         addresses += found
 
     def _at(self, index: int) -> str:
-        return f"{self._name}: argument {index + 1}, {self._params[index].name!r}"
+        return f"{self._name}: {self._what} {index + 1}, {self._params[index].name!r}"
 
     def _count_error(self, arrays: Sequence[Array]) -> ArgumentTypeError:
         names = ", ".join(p.name for p in self._params)

@@ -1,7 +1,7 @@
 """A kernel that can be called with arrays."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from .device_api import Device, Memory
 from .dims import Dim, evaluate
 from .errors import ArgumentTypeError, CallError
 from .ndarray import CPU, NDArray
+from .packing import Packer, PackInfo
 
 Array = np.ndarray[Any, Any]
 
@@ -25,9 +26,12 @@ Array = np.ndarray[Any, Any]
 class WorkspaceInfo:
     """Memory that a kernel is given at each call beside its arguments, aligned to 64 bytes, uninitialised.
     Its bytes may depend on the sizes of the call.
+
+    is_packed: it was filled before the call, from constants, and the kernel only reads it.
     """
 
     bytes: Dim
+    is_packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class Function:
         script: str = "",
         schedule_source: SourceInfo = SourceInfo("scheduled", "built as it stands"),
         device: Device = CPU,
+        pack: PackInfo | None = None,
     ) -> None:
         self.name = name
         self.symbol = symbol or name
@@ -109,11 +114,13 @@ class Function:
         self.script = script
         self.schedule_source = schedule_source
         self.device = device
+        self.pack = pack
         self._loaded = loaded
         self._check: Callable[[Sequence[Array]], list[int]] = ArgumentCheck(name, self.params, self.sizes)
         if device != CPU:
             self._check = self._check_on_device
         self._function = self._callable()
+        self._packer = self._pack_callable()
         self._local = threading.local()
 
     def __call__(self, *arrays: Array) -> None:
@@ -127,14 +134,16 @@ class Function:
             addresses = self._check(arrays)
         if self.workspaces:
             addresses += self._workspace_addresses(addresses[len(self.params) :])
-        self._function(*addresses)
+        if self._packer is not None:
+            self._pack_for(addresses)
+        self._function(*self._arguments(addresses))
 
     def bind(self, *arrays: Array) -> Callable[[], None]:
         """The kernel on these arrays as a function of nothing, which checks nothing: for timing, and for
         streams.
 
-        It keeps the arrays and workspaces of its own alive; one thread may run it at a time. Raises
-        ArgumentError, and CallError for code that cannot run here.
+        It keeps the arrays and workspaces of its own alive; one thread may run it at a time. Constants among
+        the arrays are packed here and now. Raises ArgumentError, and CallError for code that cannot run here.
         """
         if isinstance(self._loaded, UnloadedCode):
             self._loaded.address(self.name)
@@ -147,10 +156,52 @@ class Function:
             addresses = self._check(arrays)
         count, sizes = len(self.params), addresses[len(self.params) :]
         blocks = [self._new_workspace(n) for n in self._workspace_bytes(sizes)]
+        if self._packer is not None:
+            self._pack_for([*addresses, *(block.address for block in blocks)])
         pointers = [c_void_p(block.address) for block in blocks]
-        bound = partial(self._function, *map(c_void_p, addresses[:count]), *map(c_int64, sizes), *pointers)
-        bound.keep = (self._loaded, arrays, blocks)  # type: ignore[attr-defined]
+        given = (*map(c_void_p, addresses[:count]), *map(c_int64, sizes), *pointers)
+        bound = partial(self._function, *self._arguments(given))
+        bound.keep = (self, arrays, blocks)  # type: ignore[attr-defined]
         return bound
+
+    def with_constants(self, constants: Mapping[str, Any]) -> "Function":
+        """The function with its constants bound: a call takes the other arrays. Each constant is given by its
+        parameter's name, as what a call takes; copies are made, and packed as the kernel reads them.
+
+        Raises ArgumentError for a name that is no constant, for one that is missing, and for an array that
+        does not fit, and CallError for code that cannot run here.
+        """
+        from .bound import BoundFunction
+
+        return BoundFunction(self, constants)
+
+    @property
+    def constants(self) -> tuple[ParamInfo, ...]:
+        """The parameters that `with_constants` takes."""
+        return tuple(p for p in self.params if p.is_constant)
+
+    @property
+    def unbound(self) -> "Function":
+        """The function that takes all arrays: this one."""
+        return self
+
+    @property
+    def loaded(self) -> LoadedCode:
+        """The code it runs."""
+        return self._loaded
+
+    @property
+    def kernel(self) -> Callable[..., None]:
+        """The code itself: a function of addresses and sizes, which checks nothing."""
+        return self._function
+
+    def pack_into(self, constants: Sequence[int], packed: Sequence[int]) -> None:
+        """Fills memory at the addresses `packed` from all constants, at theirs. Raises CallError for code
+        that cannot run here."""
+        if isinstance(self._loaded, UnloadedCode):
+            self._loaded.address(self.name)
+        if self._packer is not None:
+            self._packer(constants, packed)
 
     @property
     def target(self) -> Target:
@@ -177,6 +228,24 @@ class Function:
         pointers, sizes = [c_void_p] * len(self.params), [c_int64] * len(self.sizes)
         prototype = CFUNCTYPE(None, *pointers, *sizes, *[c_void_p] * len(self.workspaces))
         return prototype(self._loaded.address(self.symbol))
+
+    def _pack_callable(self) -> Packer | None:
+        if self.pack is None or isinstance(self._loaded, UnloadedCode):
+            return None
+        names = [p.name for p in self.constants]
+        places = [names.index(p.name) for p in self.pack.params]
+        return Packer(self.pack, self._loaded.address(self.pack.symbol), places)
+
+    def _pack_for(self, addresses: Sequence[int]) -> None:
+        """Fills the packed workspaces of one call, whose arguments these are."""
+        constants = [x for p, x in zip(self.params, addresses, strict=False) if p.is_constant]
+        first = len(self.params) + len(self.sizes)
+        packed = [x for w, x in zip(self.workspaces, addresses[first:], strict=True) if w.is_packed]
+        self.pack_into(constants, packed)
+
+    def _arguments(self, given: Sequence[Any]) -> Sequence[Any]:
+        """The kernel's arguments from those of a call: parameters, sizes, workspaces."""
+        return given
 
     def _check_on_device(self, arrays: Sequence[Any]) -> list[int]:
         """As the other check, for arrays that are all on the kernel's device."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from ..target import Target
 from .dims import text
 from .function import Function
+from .packing import PackInfo
 
 _TYPES = {
     "float32": "float",
@@ -83,6 +84,9 @@ def header(functions: Mapping[str, Function], target: Target) -> str:
     call uses at the same time. Elements lie in C
     order without gaps, aligned to their type; outputs overlap no other argument. bool is a byte of 0 or 1,
     float16 and bfloat16 are their bits.
+
+    Where constants are packed, the function that does so comes first. What it has filled is read only, by any
+    number of calls, at the same time too.
     """
     guard = "TILEWRIGHT_" + re.sub(r"\W", "_", "_".join(f.symbol for f in functions.values())).upper() + "_H"
     lines = [
@@ -96,6 +100,12 @@ def header(functions: Mapping[str, Function], target: Target) -> str:
         'extern "C" {',
         "#endif",
     ]
+    if target.num_threads > 1:
+        lines += [
+            "",
+            f"/* At most n of the {target.num_threads} threads these functions are made for; 0: all. */",
+            "void tilewright_set_num_threads(int64_t n);",
+        ]
     for function in functions.values():
         lines += ["", *_declaration(function)]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", f"#endif /* {guard} */"]
@@ -110,20 +120,42 @@ def _declaration(function: Function) -> list[str]:
         name = _fresh(p.name, names)
         kind = _TYPES.get(p.dtype, f"{p.dtype}_t")
         shape = ", ".join(map(text, p.shape))
-        notes.append(f" * {name}: {p.dtype}[{shape}]{', written' if p.is_output else ''}")
+        consumed = function.pack is not None and p.name in function.pack.consumed
+        more = ", written" if p.is_output else ", packed before and not read here" if consumed else ""
+        notes.append(f" * {name}: {p.dtype}[{shape}]{more}")
         arguments.append(f"{kind} *{name}" if p.is_output else f"const {kind} *{name}")
     for size in function.sizes:
         arguments.append(f"int64_t {_fresh(size, names)}")
     for n, workspace in enumerate(function.workspaces):
         name = _fresh(f"workspace{n}", names)
+        if workspace.is_packed and function.pack is not None:
+            notes.append(f" * {name}: {text(workspace.bytes)} bytes that {function.pack.symbol} filled")
+            arguments.append(f"const void *{name}")
+            continue
         notes.append(f" * {name}: {text(workspace.bytes)} bytes, aligned to 64")
         arguments.append(f"void *{name}")
     return [
+        *(_packing(function.pack) if function.pack is not None else ()),
         f"/* {function.name}",
         *notes,
         " */",
         f"void {function.symbol}({', '.join(arguments) or 'void'});",
     ]
+
+
+def _packing(pack: PackInfo) -> list[str]:
+    names: list[str] = []
+    notes: list[str] = []
+    arguments: list[str] = []
+    for p in pack.params:
+        name = _fresh(p.name, names)
+        notes.append(f" * {name}: {p.dtype}[{', '.join(map(text, p.shape))}]")
+        arguments.append(f"const {_TYPES.get(p.dtype, f'{p.dtype}_t')} *{name}")
+    for n, size in enumerate(pack.workspaces):
+        name = _fresh(f"packed{n}", names)
+        notes.append(f" * {name}: {size} bytes, aligned to 64, written")
+        arguments.append(f"void *{name}")
+    return [f"/* {pack.symbol}", *notes, " */", f"void {pack.symbol}({', '.join(arguments)});", ""]
 
 
 def _fresh(wanted: str, taken: list[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,7 @@ from .errors import LoadError
 from .metadata import MetadataError, functions_of, read, symbols_of
 from .module import Module
 from .objects import ObjectError, load_objects
+from .pool import SET_THREADS, keep_for_ever, obey, parallel_symbols
 
 _ELF_SHARED = 3
 _MACH_O_SHARED = 6
@@ -33,7 +35,7 @@ def load_module(path: str | Path) -> Module:
         target = Target.parse(what.get("target", {}))
         if (reason := refusal(target)) is not None:
             raise LoadError(f"{path}: {reason}")
-        addresses, keep = _load(path, file, symbols_of(what))
+        addresses, keep = _load(path, file, symbols_of(what), target.num_threads > 1)
         return Module(functions_of(what, lambda source: SavedCode(source, target, addresses, keep)))
     except (MetadataError, TargetError, ObjectError, ValueError) as error:
         raise LoadError(f"{path}: {error}") from error
@@ -59,11 +61,13 @@ class SavedCode:
         return assembly_of(self.text, self.target)
 
 
-def _load(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, int], object]:
+def _load(path: Path, file: bytes, names: list[str], is_parallel: bool) -> tuple[dict[str, int], object]:
     if _is_shared(file):
-        return _load_shared(path, file, names)
+        return _load_shared(path, file, names, is_parallel)
     objects = archive.unpack(file) if file.startswith(archive.MAGIC) else [file]
-    return load_objects(objects, names, libraries=True)
+    # Of the pools inside nothing is used: all kernels of a process share one.
+    imports = parallel_symbols() if is_parallel else {}
+    return load_objects(objects, names, libraries=True, imports=imports)
 
 
 def _is_shared(file: bytes) -> bool:
@@ -74,7 +78,9 @@ def _is_shared(file: bytes) -> bool:
     return False
 
 
-def _load_shared(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, int], object]:
+def _load_shared(
+    path: Path, file: bytes, names: list[str], is_parallel: bool
+) -> tuple[dict[str, int], object]:
     """The functions' addresses, and what keeps them loaded.
 
     A copy is loaded that has no name any more: of a path that was loaded before, the system gives what was
@@ -90,6 +96,8 @@ def _load_shared(path: Path, file: bytes, names: list[str]) -> tuple[dict[str, i
             library = _Library(path.resolve())
         except OSError as error:
             raise ObjectError(str(error)) from error
+    if is_parallel:
+        library.share_settings()
     return {name: library.address(name) for name in names}, library
 
 
@@ -101,6 +109,14 @@ class _Library:
 
         self._library = ctypes.CDLL(str(path))
         weakref.finalize(self, dlclose, self._library._handle).atexit = False
+
+    def share_settings(self) -> None:
+        """Its pool uses as many threads as this process's. Never unloaded, since threads may be in it."""
+        with suppress(AttributeError):  # no loop was parallel
+            set_threads = getattr(self._library, SET_THREADS)
+            set_threads.argtypes, set_threads.restype = [ctypes.c_int64], None
+            keep_for_ever(self)
+            obey(set_threads)
 
     def address(self, name: str) -> int:
         try:

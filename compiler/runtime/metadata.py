@@ -8,10 +8,14 @@ from typing import Any
 from ..target import Target
 from .dims import freeze
 from .function import Function, LoadedCode, SourceInfo, WorkspaceInfo
+from .packing import PackInfo
 from .params import ParamInfo
 
 FORMAT = 1
 """Version of the JSON. A reader refuses those it does not know."""
+
+PACKING_FORMAT = 2
+"""Version for modules with a function that packs constants before the calls."""
 
 _MAGIC = b"\x93Tilewright\n"
 _DIGEST = 32
@@ -26,7 +30,7 @@ class MetadataError(ValueError):
 def describe(functions: Mapping[str, Function], target: Target, codegen: str) -> bytes:
     """The metadata of a module, not sealed yet: what its object has to hold."""
     what = {
-        "format": FORMAT,
+        "format": FORMAT if all(f.pack is None for f in functions.values()) else PACKING_FORMAT,
         "codegen": codegen,
         "target": target.to_json(),
         "functions": [_plain(name, f) for name, f in functions.items()],
@@ -55,9 +59,10 @@ def read(file: bytes) -> dict[str, Any]:
         what: dict[str, Any] = json.loads(file[at + _HEAD : at + _HEAD + length])
     except ValueError as error:
         raise MetadataError(f"has metadata that are not JSON: {error}") from error
-    if not isinstance(what, dict) or what.get("format") != FORMAT:
+    known = (FORMAT, PACKING_FORMAT)
+    if not isinstance(what, dict) or what.get("format") not in known:
         found = what.get("format") if isinstance(what, dict) else None
-        raise MetadataError(f"has format {found!r}; this version reads format {FORMAT}")
+        raise MetadataError(f"has format {found!r}; this version reads the formats {known[0]} and {known[1]}")
     return what
 
 
@@ -65,6 +70,7 @@ def symbols_of(what: Mapping[str, Any]) -> list[str]:
     """The functions' names in the code. Raises MetadataError."""
     try:
         names = [str(f["symbol"]) for f in what["functions"]]
+        names += [str(f["pack"]["symbol"]) for f in what["functions"] if "pack" in f]
     except (KeyError, TypeError) as error:
         raise MetadataError(f"has incomplete metadata: {error}") from error
     if not names:
@@ -83,12 +89,11 @@ def functions_of(what: Mapping[str, Any], code: Callable[[str], LoadedCode]) -> 
 
 
 def _plain(name: str, f: Function) -> dict[str, Any]:
-    return {
+    packing = {} if f.pack is None else {"pack": _plain_pack(f, f.pack)}
+    return packing | {
         "name": name,
         "symbol": f.symbol,
-        "params": [
-            {"name": p.name, "dtype": p.dtype, "shape": p.shape, "is_output": p.is_output} for p in f.params
-        ],
+        "params": list(map(_plain_param, f.params)),
         "sizes": f.sizes,
         "workspaces": [w.bytes for w in f.workspaces],
         "script": f.script,
@@ -97,19 +102,48 @@ def _plain(name: str, f: Function) -> dict[str, Any]:
     }
 
 
+def _plain_param(p: ParamInfo) -> dict[str, Any]:
+    constant = {"is_constant": True} if p.is_constant else {}
+    return {"name": p.name, "dtype": p.dtype, "shape": p.shape, "is_output": p.is_output} | constant
+
+
+def _plain_pack(f: Function, pack: PackInfo) -> dict[str, Any]:
+    return {
+        "symbol": pack.symbol,
+        "params": [p.name for p in pack.params],
+        "workspaces": pack.workspaces,
+        "packed": [n for n, w in enumerate(f.workspaces) if w.is_packed],
+        "consumed": pack.consumed,
+    }
+
+
+def _pack(f: Mapping[str, Any], params: list[ParamInfo]) -> PackInfo | None:
+    if "pack" not in f:
+        return None
+    p = f["pack"]
+    by_name = {x.name: x for x in params}
+    reads = tuple(by_name[name] for name in p["params"])
+    return PackInfo(p["symbol"], reads, tuple(p["workspaces"]), tuple(p["consumed"]))
+
+
 def _function(f: Mapping[str, Any], code: LoadedCode) -> Function:
+    params = [
+        ParamInfo(
+            p["name"], p["dtype"], tuple(map(freeze, p["shape"])), p["is_output"], p.get("is_constant", False)
+        )
+        for p in f["params"]
+    ]
+    packed = f.get("pack", {}).get("packed", ())
     return Function(
         f["name"],
-        [
-            ParamInfo(p["name"], p["dtype"], tuple(map(freeze, p["shape"])), p["is_output"])
-            for p in f["params"]
-        ],
-        [WorkspaceInfo(freeze(w)) for w in f["workspaces"]],
+        params,
+        [WorkspaceInfo(freeze(w), n in packed) for n, w in enumerate(f["workspaces"])],
         code,
         symbol=f["symbol"],
         sizes=f["sizes"],
         script=f["script"],
         schedule_source=SourceInfo(f["schedule_source"]["kind"], f["schedule_source"]["reason"]),
+        pack=_pack(f, params),
     )
 
 

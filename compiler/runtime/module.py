@@ -63,6 +63,28 @@ class Module:
         """As Function.bind, of the only function."""
         return self._only("bound").bind(*arrays)
 
+    def with_constants(self, constants: Mapping[str, Any]) -> "Module":
+        """The module with its constants bound: a call takes the other arrays.
+
+        constants: arrays by the names of the parameters that were declared constant, all of them; of a module
+        of several functions, such a mapping for each function that is to be bound. Copies are made, and
+        packed as the kernels read them, once. A module with other constants comes of `with_constants` again.
+        Raises ArgumentError, and CallError for code that cannot run here.
+        """
+        functions = dict(self._functions)
+        if len(functions) == 1:
+            name, only = next(iter(functions.items()))
+            functions[name] = only.with_constants(constants)
+        else:
+            for name, given in constants.items():
+                functions[name] = self[name].with_constants(given)
+        return Module(functions, self._exporter)
+
+    @property
+    def constants(self) -> tuple[ParamInfo, ...]:
+        """The parameters of the only function that are constant, and not bound yet."""
+        return self._only("asked for its constants").constants
+
     @property
     def func_name(self) -> str:
         """The name of the only function."""
@@ -115,19 +137,20 @@ class Module:
         """A C header for the functions as an exported file defines them."""
         from .header import header
 
-        return header(self._functions, self.target)
+        return header(self._unbound(), self.target)
 
     def export(self, path: str | Path) -> Path:
         """Write the functions to one file that ``tilewright.load_module`` reads, and return its path.
 
         The suffix says what: ``.o`` a relocatable object, ``.a`` an archive of it, ``.so`` a shared object,
-        which needs a linker. A C program uses it with the text that `header` gives. Raises BuildError for a
+        which needs a linker. Constants are not saved: bind them where the file was loaded, with
+        `with_constants`. A C program uses it with the text that `header` gives. Raises BuildError for a
         module of a kind that cannot be saved, for another suffix and where no linker is found.
         """
         path = Path(path)
         if self._exporter is None:
             raise CallError(f"export: {self!r} was not made by build and has nothing to save")
-        self._exporter(path, self._functions)
+        self._exporter(path, self._unbound())
         return path
 
     def __repr__(self) -> str:
@@ -135,6 +158,9 @@ class Module:
             only = next(iter(self._functions.values()))
             return f"Module({only}, {only.schedule_source.kind} schedule, {self.target})"
         return f"Module({', '.join(map(str, self._functions.values()))}, {self.target})"
+
+    def _unbound(self) -> dict[str, Function]:
+        return {name: f.unbound for name, f in self._functions.items()}
 
     def _only(self, what: str) -> Function:
         if len(self._functions) != 1:

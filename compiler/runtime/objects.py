@@ -1,6 +1,6 @@
 """Relocatable objects loaded into this process, without a linker's help."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -13,11 +13,15 @@ class ObjectError(Exception):
 
 
 def load_objects(
-    objects: Iterable[bytes], names: Sequence[str], *, libraries: bool = False
+    objects: Iterable[bytes],
+    names: Sequence[str],
+    *,
+    libraries: bool = False,
+    imports: Mapping[str, int] | None = None,
 ) -> tuple[dict[str, int], object]:
     """The addresses of the functions named in these objects, and what keeps them loaded. 0.05 ms for a
-    kernel. `libraries`: they may call functions of the libraries in this process, such as C's. Raises
-    ObjectError.
+    kernel. `libraries`: they may call functions of the libraries in this process, such as C's. imports: the
+    addresses of other functions that they call. Raises ObjectError.
     """
     import llvmlite.binding as llvm
 
@@ -29,6 +33,8 @@ def load_objects(
         library.add_object_img(code)
     for name in names:
         library.export_symbol(name)
+    for name, address in (imports or {}).items():
+        library.import_symbol(name, address)
     try:
         tracker = library.link(linker, f"kernel{next(_LIBRARY_NUMBERS)}")
     except RuntimeError as error:

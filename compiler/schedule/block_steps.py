@@ -49,6 +49,12 @@ class BlockSteps(Recorder):
         )
         self._record("reverse_compute_inline", {"block": block.id})
 
+    def compute_ahead(self, block: BlockRV) -> None:
+        """See `primitives.compute_ahead`."""
+        self._own("compute_ahead", block, BlockRV)
+        self._apply("compute_ahead", lambda: (primitives.compute_ahead(self.func, block.name), None))
+        self._record("compute_ahead", {"block": block.id})
+
     def cache_read(
         self, block: BlockRV, index: int, scope: Scope, order: Sequence[int] | None = None
     ) -> BlockRV:

@@ -63,6 +63,7 @@ STEPS: dict[str, Step] = {
     "unannotate": Step({"at": "target", "key": "text"}, "none"),
     "compute_at": Step({"block": "block", "loop": "loop"}, "loops"),
     "reverse_compute_at": Step({"block": "block", "loop": "loop"}, "loops"),
+    "compute_ahead": Step({"block": "block"}, "none"),
     "compute_inline": Step({"block": "block"}, "none"),
     "reverse_compute_inline": Step({"block": "block"}, "none"),
     "cache_read": Step(
@@ -75,6 +76,8 @@ STEPS: dict[str, Step] = {
     "tensorize": Step({"at": "target", "intrinsic": "text"}, "none"),
     "reindex": Step({"block": "block", "access": "text", "index": "int"}, "block"),
     "pad_einsum": Step({"block": "block", "padding": "integers"}, "none"),
+    "convert_read": Step({"block": "block", "index": "int", "dtype": "text"}, "block"),
+    "flip_sign": Step({"block": "block", "index": "int"}, "blocks"),
     "rfactor": Step({"loop": "loop", "axis": "int"}, "block", {"axis": 0}),
     "storage_align": Step(
         {"block": "block", "index": "int", "axis": "int", "factor": "int", "offset": "int"}, "none"

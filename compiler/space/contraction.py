@@ -12,20 +12,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product as cartesian
 
-from ..arith import Knob, Poly, Var, poly
+from ..arith import Knob, Poly, Var, ceil_div, poly
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
 from ..ir.func import fresh
-from ..schedule import LoopRV, Schedule
+from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
+from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
 from .sketch import Constraint
+from .windows import Windows, lane_stride
 
-TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 48, 64)
-REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 #: Emitted multiply-adds of one unrolled body; more only costs compile time and instruction cache.
 MAX_BODY = 260
 #: Independent accumulators that hide the latency of a fused multiply-add (4 cycles, 2 a cycle).
 MIN_ACCUMULATORS = 8
+#: Loads of one step of the reduction for its multiply-adds, in tenths: two of each a cycle, and loads that
+#: cross a cache line count twice.
+MAX_LOADS = 7
+#: Register tiles beside each other in a packed panel: each row of it is as long.
+PANELS = (1, 2, 4)
 #: Packed panels larger than this leave every cache.
 MAX_PANEL_BYTES = 4 << 20
 
@@ -60,6 +67,8 @@ def lane_use(load: Load, it: Var) -> str:
         return "none"
     if dims == [len(load.indices) - 1] and load.indices[-1].coefficient(it) == 1:
         return "unit"
+    if len(dims) > 1 and lane_stride(load, it) == 1:
+        return "unit"
     return "pack" if len(dims) == 1 and load.indices[dims[0]].atom == it else "bad"
 
 
@@ -67,28 +76,61 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number
     has none: its steps would have to be dealt out to several accumulators first."""
     _, main = func.block(group.main)
-    if not main.is_reduction or IterKind.SPATIAL not in main.kinds:
+    if not main.is_reduction or IterKind.SPATIAL not in main.kinds or len(group.rows) > 1:
+        return
+    if Windows.of(main) is not None:
         return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}
     inlines = (True, False) if group.producers else (False,)
+    # Where lanes may run along what is written, others are not worth their scattered writes.
+    rows = [
+        n
+        for n, it in enumerate(main.iters)
+        if (it.extent.const or 0) >= target.lanes(32)
+        and not _scatters(main, n)
+        and n not in batches(main)
+        and all(lane_use(x, it) in ("unit", "none") for x in reads)
+    ]
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
         if kind is IterKind.REDUCE or (it.extent.const or 0) < 4:
             continue
         use = {x.buffer: lane_use(x, it) for x in reads}
+        if n in batches(main) and set(use.values()) != {"unit"}:
+            continue
+        if _scatters(main, n) and any(m != n for m in rows):
+            continue
         strided = {b for b, u in use.items() if u == "pack"}
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
-        must = tuple(b for b, u in use.items() if u == "pack")
-        once = {x.buffer for x in reads if not _reused(main, x)}
+        ahead = constants_of(main)
+        must = tuple(b for b, u in use.items() if u == "pack" or b in ahead)
+        once = {x.buffer for x in reads if not (x.buffer in ahead or _reused(main, x))}
         if once & set(must):
             continue
         free = produced | once
-        may = [b for b, u in use.items() if u == "unit" and b not in free and len(b.shape) > 1]
+        may = [b for b, u in use.items() if u == "unit" and b not in (*free, *must) and len(b.shape) > 1]
         for packed, inline in cartesian((must, *((*must, b) for b in may)), inlines):
             yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
     for inline in inlines:
         yield Contraction(None, (), inline, _name(main, None, (), inline, group))
+
+
+def _scatters(main: Block, n: int) -> bool:
+    """Whether steps of an iteration variable are written apart from each other."""
+    return not main.indices or main.indices[-1].coefficient(main.iters[n]) != 1
+
+
+def batches(main: Block) -> set[int]:
+    """Positions of the spatial iteration variables that move each of several reads: nothing is used again
+    from one of their steps to the next."""
+    reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
+    moved = [{v for i in x.indices for v in i.vars()} for x in reads]
+    return {
+        n
+        for n, (v, k) in enumerate(zip(main.iters, main.kinds, strict=True))
+        if k is IterKind.SPATIAL and len(reads) > 1 and all(v in m for m in moved)
+    }
 
 
 def _reused(main: Block, load: Load) -> bool:
@@ -137,6 +179,9 @@ class ContractionRule:
         self.block = sch.get_block(group.main)
         self.constraints: list[Constraint] = []
         self.lanes: Knob | None = None
+        #: The loop that packed panels are made in, and how many vectors of lanes stand in a register tile.
+        self.panels: LoopRV | None = None
+        self.vectors: Knob | None = None
         #: The widest dtype's bytes, for the size of panels.
         self.element = max(b.dtype.bytes for b in (self.main.buffer, *buffers_read(self.main)))
 
@@ -157,6 +202,7 @@ class ContractionRule:
             (b, sch.cache_read(self.block, self.slot(b), "local", self.pack_order(b)))
             for b in self.choice.packed
         ]
+        turned = {b: sch.cache_read(copy, 0, "register") for b, copy in packs if self.is_turned(b)}
         outer, middle, tile = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         lane = [tile.pop()] if self.lanes is not None else []
@@ -168,7 +214,16 @@ class ContractionRule:
         if last is not None:
             self.move_epilogue(last, middle[-1])
         for buffer, copy in packs:
-            self.move_pack(buffer, sch.compute_at(copy, outer[0]), outer[0])
+            if buffer.constant:
+                pack_ahead(sch, copy, middle[-1])
+            else:
+                assert self.panels is not None
+                made = sch.compute_at(copy, self.panels)
+                self.limit_panel(buffer, made)
+                if buffer in turned:
+                    self.turn_pack(buffer, made, turned[buffer])
+                else:
+                    self.move_pack(buffer, made)
         sch.decompose_reduction(self.block, serial[0])
 
     def result_in_registers(self) -> str | None:
@@ -207,20 +262,26 @@ class ContractionRule:
 
     def pack_order(self, buffer: Buffer) -> tuple[int, ...]:
         """The dimension of the lanes last."""
+        if buffer.constant:
+            lane = None if self.choice.lane is None else self.main.iters[self.choice.lane]
+            return packed_order(self.main, buffer, lane)
         d = self.lane_dim(buffer)
         return (*(x for x in range(len(buffer.shape)) if x != d), d)
 
     def tile_spatial(self, loops: list[LoopRV]) -> tuple[list[LoopRV], list[LoopRV], list[LoopRV]]:
-        """Splits the lane axis and up to two others into whole tiles, middle tiles and the register tile."""
+        """Splits the lane axis and up to two others into whole tiles, middle tiles and the register tile.
+        Batches run outermost."""
         main, lane = self.main, self.choice.lane
         spatial = [n for n, k in enumerate(main.kinds) if k is IterKind.SPATIAL]
-        large = [n for n in spatial if n != lane and (main.iters[n].extent.const or 0) > 3][-2:]
+        alone = [n for n in spatial if n != lane and n in batches(main)]
+        large = [n for n in spatial if n not in (lane, *alone) and (main.iters[n].extent.const or 0) > 1][-2:]
         tiled = ([lane] if lane is not None else []) + large
         if not tiled:
             tiled = spatial[-1:]
         outer, middle, tile = [], [], []
-        accumulators, vectors, most = poly(1), poly(1), 1
-        order = ([lane] if lane is not None else []) + [n for n in spatial if n != lane]
+        rows, vectors, most_rows, most_vectors = poly(1), poly(1), 1, 1
+        order = alone + ([lane] if lane is not None else [])
+        order += [n for n in spatial if n not in order]
         for n in order:
             it = main.iters[n]
             if n not in tiled:
@@ -228,29 +289,43 @@ class ContractionRule:
                 continue
             width = [self.lanes] if n == lane and self.lanes is not None else []
             narrow = n != lane and len(tiled) > 2 and n != spatial[-1]
-            t = self.knob(f"{it.name}_t", fit(TILES, it.extent))
-            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, it.extent))
+            panels = bool(width) and bool(self.choice.packed)
+            t = self.knob(f"{it.name}_t", fit(PANELS if panels else TILES, it.extent))
+            beside = self.vectors_of(it.extent) if width else it.extent
+            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, beside))
             new = self.sch.split(loops[n], [None, t, r, *width], overlap=1 + len(width))
             outer.append(new[0])
             middle.append(new[1])
             tile.append(new[2])
-            accumulators = accumulators * r
             size, extent, slack = poly(t) * r, it.extent.const or 1, 15
             if width:
                 assert self.lanes is not None
                 vectors, lanes = poly(r), new[3]
+                self.vectors, self.panels = r, new[0]
                 size, slack = size * self.lanes, 4 * self.lanes.domain[-1] - 1
-                most *= -(-extent // self.lanes.domain[0])
+                most_vectors = -(-extent // self.lanes.domain[-1])
             else:
-                most *= extent
+                rows = rows * r
+                most_rows *= extent
             self.limit(f"{it.name} beyond its extent", size, extent + slack)
-        self.limit("registers", accumulators + vectors + 1, self.target.vector_registers - 1)
-        self.limit("too few accumulators", -1 * accumulators, -min(MIN_ACCUMULATORS, _reachable(most)))
-        self.accumulators = accumulators
+        self.accumulators = rows * vectors
+        most = self.target.vector_registers - 1
+        self.limit("registers", self.accumulators + vectors + 1, most)
+        least = min(MIN_ACCUMULATORS, _reachable(most_rows * most_vectors))
+        self.limit("too few accumulators", -1 * self.accumulators, -least)
         if lane is not None:
+            # Each vector is loaded, and each element of the other operand, once for all that it meets.
+            loaded = 10 * (rows + vectors) - MAX_LOADS * self.accumulators
+            if _reuses(most_rows, most_vectors, most):
+                self.limit("loads for each multiply-add", loaded, 0)
             # The lane axis was split first; its registers run inside the other ones, then the lanes.
             tile = [*tile[1:], tile[0], lanes]
         return outer, middle, tile
+
+    def vectors_of(self, extent: Poly) -> Poly:
+        """How many vectors of the fewest lanes cover the lane axis."""
+        assert self.lanes is not None
+        return ceil_div(extent, self.lanes.domain[0])
 
     def tile_reduction(self, loops: list[LoopRV]) -> tuple[list[LoopRV], list[LoopRV]]:
         """Splits each reduction into a serial and an unrolled loop; unrolled factors divide, so that no step
@@ -296,23 +371,57 @@ class ContractionRule:
             if behind:
                 self.sch.reorder(registers, *behind, lanes)
 
-    def move_pack(self, buffer: Buffer, loops: list[LoopRV], at: LoopRV) -> None:
-        """A packed panel for each tile of the lane axis; copied by vectors where the source runs along the
-        lanes."""
-        d = self.lane_dim(buffer)
+    def is_turned(self, buffer: Buffer) -> bool:
+        """Whether a packed copy is made by blocks of registers: read along the last dimension of the source,
+        written along that of the lanes."""
+        last = len(buffer.shape) - 1
+        narrow = (buffer.shape[last].const or 0) < 4 or self.lanes is None or self.lanes.domain[0] < 4
+        return not (buffer.constant or narrow or self.lane_dim(buffer) == last)
+
+    def limit_panel(self, buffer: Buffer, loops: list[LoopRV]) -> None:
+        """A packed panel, made for each tile of the lane axis, stays in a cache."""
         panel = poly(self.element)
         for loop in loops:
             panel = panel * loop.var.extent
         self.limit(f"panel of {buffer.name}", panel, MAX_PANEL_BYTES)
+
+    def turn_pack(self, buffer: Buffer, loops: list[LoopRV], rows: BlockRV) -> None:
+        """Copies square blocks: vectors along the source's rows, then vectors across these."""
+        assert self.lanes is not None
+        d, sch = self.lane_dim(buffer), self.sch
+        across, lane = sch.split(loops[d], [None, self.lanes])
+        along, column = sch.split(loops[-1], [None, self.lanes])
+        around = [x for x in loops[:-1] if x is not loops[d]]
+        sch.reorder(*around, across, along, column, lane)
+        sch.unroll(column)
+        sch.vectorize(lane)
+        inner = sch.compute_at(rows, along)
+        sch.unroll(inner[d])
+        sch.vectorize(inner[-1])
+
+    def move_pack(self, buffer: Buffer, loops: list[LoopRV]) -> None:
+        """Copies a panel by vectors where the source runs along the lanes, else one by one."""
+        d = self.lane_dim(buffer)
         if d == len(loops) - 1:
-            assert self.lanes is not None
-            _, lanes = self.sch.split(loops[d], [None, self.lanes])
+            assert self.lanes is not None and self.vectors is not None
+            _, vectors, lanes = self.sch.split(loops[d], [None, self.vectors, self.lanes])
+            self.sch.unroll(vectors)
             self.sch.vectorize(lanes)
         else:
             self.sch.reorder(*(x for x in loops if x is not loops[d]), loops[d])
 
     def limit(self, label: str, value: Poly, at_most: int) -> None:
         self.constraints.append(Constraint(f"{self.tag}{label}", value, at_most))
+
+
+def _reuses(rows: int, vectors: int, registers: int) -> bool:
+    """Whether some tile of at most so many rows and vectors needs few loads for each multiply-add."""
+    return any(
+        10 * (r + v) <= MAX_LOADS * r * v and r * v + v + 1 <= registers
+        for r in REGISTERS
+        for v in REGISTERS
+        if r <= rows and v <= vectors
+    )
 
 
 def _reachable(most: int) -> int:

@@ -7,21 +7,44 @@ counts: trees do not care about monotone maps.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
-from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute
-from ..ir import Block, Buffer, For, InBounds, IterKind, Load, LoopKind, PrimFunc, loads, walk_expr
+from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
+from ..ir import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Compare,
+    For,
+    InBounds,
+    IterKind,
+    Load,
+    LoopKind,
+    PrimFunc,
+    Select,
+    Unary,
+    loads,
+    walk_expr,
+)
+from ..ir.annotations import is_ahead
 from ..schedule.find import writers
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 1
+FEATURE_SCHEMA = 2
 LEVELS = 14
 SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
 LINE = 64
 PAGE = 4096
+#: Lanes up to this many elements apart are read by whole vectors.
+MAX_STRIDE = 4
 _COPIES = 2
+_INSTRUCTIONS: dict[type, int] = {Binary: 1, Compare: 1, Select: 1, Cast: 1, Unary: 1}
+#: More of them for an elementary function.
+_FUNCTION = 15
 _SPATIAL = 3
 
 FEATURE_NAMES: tuple[str, ...] = (
@@ -45,6 +68,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     *(f"lane stride.{slot}" for slot in range(SLOTS)),
     "executed",
     "guarded",
+    "operations",
     *(f"padded.{d}" for d in range(_SPATIAL)),
     *(f"{what}.{n}" for n in range(_COPIES) for what in ("copy work", "copy strided")),
     "sketch",
@@ -57,30 +81,29 @@ def relax(p: Poly) -> Poly:
     return substitute(p, values) if values else p
 
 
-def in_one_go(access: tuple[Buffer, tuple[Poly, ...]]) -> tuple[Buffer, tuple[Poly, ...]]:
-    """The access with dimensions that one fused variable walks, as in `A[v // 8, v % 8]`, as one."""
-    buffer, indices = access
-    shape: list[Poly] = []
-    flat: list[Poly] = []
-    for i, extent in zip(indices, buffer.shape, strict=True):
-        joined = flat[-1] * extent + i if flat else None
-        if joined is not None and _has_division(flat[-1]) and not _has_division(joined):
-            shape[-1], flat[-1] = shape[-1] * extent, joined
-        else:
-            shape.append(extent)
-            flat.append(i)
-    if len(flat) == len(indices):
-        return access
-    return Buffer(buffer.name, tuple(shape), buffer.dtype, buffer.scope), tuple(flat)
-
-
-def _has_division(p: Poly) -> bool:
-    return any(type(a) is Fn for a in p.atoms())
-
-
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
     """One column for each of FEATURE_NAMES, as emitted into `c`."""
     return _Features(func, main, index, c).columns()
+
+
+def operations(block: Block) -> int:
+    """About how many instructions compute one element, or one vector of them, without reads and writes."""
+    return sum(_INSTRUCTIONS.get(type(e), 0) for e in walk_expr(block.value)) + sum(
+        _FUNCTION for e in walk_expr(block.value) if type(e) is Unary and e.op not in ("neg", "abs", "not")
+    )
+
+
+def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
+    """Dimensions that one loop walks through as one: `[i // W, i % W]` of H x W is `[i]` of H * W."""
+    shape, out = list(buffer.shape), list(indices)
+    for d in range(len(out) - 2, -1, -1):
+        if any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in out[d].atoms()):
+            both = out[d] * shape[d + 1] + out[d + 1]
+            if not any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in both.atoms()):
+                out[d : d + 2], shape[d : d + 2] = [both], [shape[d] * shape[d + 1]]
+    return (
+        (buffer, indices) if len(out) == len(indices) else (replace(buffer, shape=tuple(shape)), tuple(out))
+    )
 
 
 def row_places(buffer: Buffer) -> int:
@@ -101,10 +124,25 @@ class _Features:
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
         reads = [x for x in loads(block.value) if x.buffer is not block.buffer][: SLOTS - 1]
         accesses = [(block.buffer, block.indices), *((y.buffer, y.indices) for y in map(self.source, reads))]
-        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in map(in_one_go, accesses)]
+        self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
+        self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
+        self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
+        #: Steps of the reduction that one instruction adds up in each lane; the lanes count once for each.
+        self.steps = self.taken_together()
+
+    def taken_together(self) -> int:
+        """The extent of an unrolled loop right around the lanes whose steps lie next to each other in every
+        read; 1 where there is none."""
+        if len(self.path) < 2 or self.path[0].kind is not LoopKind.VECTORIZED:
+            return 1
+        steps, reads = self.path[1], self.accesses[1:]
+        count = steps.var.extent.const or 1
+        together = all(i and i[-1].coefficient(steps.var) == 1 for _, i in reads)
+        is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
+        return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
 
     def source(self, x: Load) -> Load:
         """What a read of registers finds there, if a copy of memory: as a read of that memory."""
@@ -137,45 +175,72 @@ class _Features:
             out.append(size)
             out.append(self.c.let(f"{self.c.sum(x[2] for x in slots)} * {float(LINE)}"))
             out.append(self.c.sum(x[3] for x in slots))
-            out.append(self.c.let(f"{trips[at] if trips else '1.0'} / maximum({size}, 1.0)"))
+            whole = self.c.let(f"maximum({size}, 1.0)")
+            out.append(self.c.let(f"{trips[at] if trips else '1.0'} / {whole}"))
         tile = {f.var for f in self.path if f.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED)}
         lanes = next(
             (e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.VECTORIZED), "1.0"
         )
         unrolled = [e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.UNROLLED]
-        out += [trips[-1] if trips else "1.0", self.c.product(unrolled), lanes]
-        out.append(self.c.let(f"{self.elements(0, tile)} / {lanes}"))
+        together, outputs = float(self.steps), f"{self.elements(0, tile)} / {lanes}"
+        bodies = self.c.product(unrolled)
+        if self.steps > 1:
+            lanes, bodies = self.c.let(f"{lanes} * {together}"), self.c.let(f"{bodies} / {together}")
+        out += [trips[-1] if trips else "1.0", bodies, lanes]
+        out.append(self.c.let(outputs))
         strides = self.lane_strides()
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
         loads_ = []
         for slot in range(1, len(self.accesses)):
-            elements = self.elements(slot, tile)
-            loads_.append(self.c.let(f"{elements} / {lanes}") if strides[slot] == "1.0" else elements)
+            elements, at_once = self.elements(slot, tile), lanes if strides[slot] == "1.0" else repr(together)
+            loads_.append(self.c.let(f"{elements} / {at_once}") if at_once != "1.0" else elements)
         out.append(self.c.sum(loads_))
         out += strides
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
-        out.append("1.0" if any(type(e) is InBounds for e in walk_expr(self.block.value)) else "0.0")
+        out += [self.guarded(), repr(float(operations(self.block)))]
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
         out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()
         out.append(repr(float(self.index)))
         return out
 
+    def guarded(self) -> str:
+        """1 where a condition around a read does not hold everywhere."""
+        open_ = "0.0"
+        for e in walk_expr(self.block.value):
+            for p in e.conditions if type(e) is InBounds else ():
+                top = upper(p)
+                if top.const is None:
+                    holds = self.c.let(f"{self.c.emit(top)} >= 0.0")
+                    open_ = self.c.let(f"maximum({open_}, {holds} * 1.0)")
+                elif top.const >= 0:
+                    return "1.0"
+        return open_
+
     def spans(self, slot: int, inner: set[Var]) -> list[str]:
         """The extent of what an access touches in each dimension while `inner` run."""
-        _, indices = self.accesses[slot]
-        out: list[str] = []
-        for i in indices:
+        buffer, indices = self.accesses[slot]
+        each = zip(buffer.shape, indices, self.moving[slot], strict=True)
+        return [self.span(i, moving & inner, e.const) for e, i, moving in each]
+
+    def span(self, i: Poly, inner: frozenset[Var], most: int | None) -> str:
+        """The extent of an index while `inner`, all of which move it, run; `most` is that of the buffer."""
+        if not inner:
+            return "1.0"
+        known = self.known.get((id(i), inner))
+        if known is None:
             box = region([(i,)], inner)
-            if box is None:
-                # Not a box (fused loops): at most as many elements as iterations that move this index.
-                out.append(self.c.product(self.c.emit(v.extent) for v in sorted(i.vars() & inner)))
+            if box is not None:
+                known = self.c.emit(box[0][1])
             else:
-                out.append(self.c.emit(box[0][1]))
-        return out
+                # Not a box (fused loops): at most as many elements as iterations that move this index.
+                moved = self.c.product(self.c.emit(v.extent) for v in sorted(inner))
+                known = moved if most is None else self.c.let(f"minimum({moved}, {float(most)})")
+            self.known[id(i), inner] = known
+        return known
 
     def elements(self, slot: int, inner: set[Var]) -> str:
         return self.c.product(self.spans(slot, inner))
@@ -217,15 +282,21 @@ class _Features:
         return self.c.let(f"maximum({dense}, {rows} * {apart})")
 
     def lane_strides(self) -> list[str]:
-        """For each access: 0 when it does not move with the lanes, 1 for one element a lane, 2 for anything
-        else."""
+        """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
+        anything else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
+        # Behind a guard each lane is read by itself.
+        most = 1 if self.is_guarded() else MAX_STRIDE
         out: list[str] = []
         for (_, indices), turned in zip(self.accesses, self.by_registers, strict=True):
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            unit = lane is not None and moving == [len(indices) - 1] and indices[-1].coefficient(lane) == 1
+            last = len(indices) - (1 if self.steps == 1 else 2)
+            unit = lane is not None and moving == [last] and _near(indices[last], lane, most)
             out.append("0.0" if not moving else "1.0" if unit or turned else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
+
+    def is_guarded(self) -> bool:
+        return any(type(e) is InBounds for e in walk_expr(self.block.value))
 
     def kinds(self) -> list[tuple[Var, IterKind]]:
         """The iteration variables, the spatial ones first, each with its kind."""
@@ -252,6 +323,7 @@ class _Features:
                 len(out) >= 2 * _COPIES
                 or b.buffer in self.func.params
                 or b.buffer.scope == "register"
+                or is_ahead(b)
                 or b is self.block
             ):
                 continue
@@ -259,6 +331,13 @@ class _Features:
             lane = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
             out += [work, "0.0" if lane is not None and _unit(b, lane) else "1.0"]
         return out + ["0.0"] * (2 * _COPIES - len(out))
+
+
+def _near(index: Poly, lane: Var, most: int) -> bool:
+    """Whether lanes lie so close that whole vectors are read, and nothing is divided."""
+    return not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms()) and (
+        1 <= index.coefficient(lane) <= most
+    )
 
 
 def _unit(b: Block, lane: Var) -> bool:

@@ -9,17 +9,19 @@ from ..ir import Block, PrimFunc, Unary, buffers_read, loads, walk_expr
 from ..schedule import Schedule
 from ..schedule.find import readers, writers
 from ..schedule.primitives.inline import is_permutation
+from .row_group import is_row_reduction, row_group
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """main: the block that is tiled. producers: elementwise blocks that only main reads. epilogue: the
     elementwise block, over the same points as main, that alone reads main's result; None when there is
-    none."""
+    none. rows: where main reduces rows, all blocks of the group in program order; it has no other ones."""
 
     main: str
     producers: tuple[str, ...] = ()
     epilogue: str | None = None
+    rows: tuple[str, ...] = ()
 
 
 def is_elementwise(block: Block) -> bool:
@@ -48,13 +50,19 @@ def _inlines(func: PrimFunc, block: Block) -> bool:
     return at_once or cheap
 
 
-def groups_of(func: PrimFunc) -> list[Group]:
-    """The groups in program order; every block stands in exactly one."""
+def groups_of(func: PrimFunc, *, by_rows: bool = True) -> list[Group]:
+    """The groups in program order; every block stands in exactly one. `by_rows`: reductions of rows are
+    scheduled together with what else is computed for each row."""
     blocks = [b for _, b in func.blocks()]
     taken: set[str] = set()
     groups: dict[str, Group] = {}
     for b in blocks:
-        if not b.is_reduction:
+        if not b.is_reduction or b.name in taken:
+            continue
+        if by_rows and is_row_reduction(b):
+            members = row_group(func, b, taken)
+            taken |= set(members)
+            groups[members[-1]] = Group(b.name, rows=members)
             continue
         producers = []
         for buffer in buffers_read(b):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from ..ir import PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .contraction import contractions
+from .converted import converted
+from .convolution import convolutions
+from .dot import dots
+from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
 from .moves import moves
+from .rows import rows
 from .sketch import Constraint
 
 
@@ -30,13 +36,37 @@ class Structure(Protocol):
         ScheduleError where the structure cannot be made."""
 
 
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """A structure that is worth a sketch only where the group has no other."""
+
+    structure: Structure
+
+    @property
+    def name(self) -> str:
+        return self.structure.name
+
+    @property
+    def fallback(self) -> bool:
+        return True
+
+    def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+        """Applies the structure."""
+        return self.structure.apply(sch, group, target, tag)
+
+
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (contractions, moves, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
-    """Every structure of a group, rule by rule."""
+    """Every structure of a group, rule by rule. Where the processor adds up products itself, or conversions
+    can leave the loops, the other ones are worth a sketch only if none of those can be made."""
+    found: list[Structure] = [*dot_products(func, group, target)]
+    found = found or [*converted(func, group, target, (dot_products, *RULES))]
+    yield from found
     for rule in RULES:
-        yield from rule(func, group, target)
+        for structure in rule(func, group, target):
+            yield Fallback(structure) if found else structure

@@ -5,9 +5,12 @@ from __future__ import annotations
 from ..ir import Block, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
+from .dot import summed
 from .groups import Group, groups_of, inline_elementwise
+from .rows import worked
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
+from .threads import share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
 MAX_SKETCHES = 12
@@ -29,21 +32,30 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
         )
     base = Schedule(func)
     inline_elementwise(base)
-    groups = groups_of(base.func)
-    heavy = max(groups, key=lambda g: _points(base.func.block(g.main)[1]))
-    sketches: list[Sketch] = []
     refused: dict[str, str] = {}
+    for by_rows in (True, False):
+        groups = groups_of(base.func, by_rows=by_rows)
+        heavy = max(groups, key=lambda g: _points(base.func.block(g.main)[1]))
+        sketches = _sketches(base, target, groups, heavy, refused)
+        if sketches:
+            return SearchSpace(func, workload_key(func), tuple(sketches), refused)
+    sch = Schedule(func)
+    as_written = Sketch("as written", sch.func, sch.trace, (), (), heavy.main, 0)
+    return SearchSpace(func, workload_key(func), (as_written,), refused)
+
+
+def _sketches(
+    base: Schedule, target: Target, groups: list[Group], heavy: Group, refused: dict[str, str]
+) -> list[Sketch]:
+    found: list[Sketch] = []
     for structure in structures(base.func, heavy, target):
-        if len(sketches) >= MAX_SKETCHES or (structure.fallback and sketches):
+        if len(found) >= MAX_SKETCHES or (structure.fallback and found):
             continue
         try:
-            sketches.append(_sketch(func, target, heavy, structure, len(sketches)))
+            found.append(_sketch(base, target, groups, heavy, structure, len(found)))
         except ScheduleError as e:
             refused[structure.name] = f"{e.primitive}: {e.reason}"
-    if not sketches:
-        sch = Schedule(func)
-        sketches.append(Sketch("as written", sch.func, sch.trace, (), (), heavy.main, 0))
-    return SearchSpace(func, workload_key(func), tuple(sketches), refused)
+    return found
 
 
 def _points(b: Block) -> int:
@@ -53,30 +65,31 @@ def _points(b: Block) -> int:
     return total * (2 if b.is_reduction else 1)
 
 
-def _sketch(func: PrimFunc, target: Target, heavy: Group, structure: Structure, index: int) -> Sketch:
-    sch = Schedule(func)
-    inline_elementwise(sch)
-    groups = groups_of(sch.func)
+def _sketch(
+    base: Schedule, target: Target, groups: list[Group], heavy: Group, structure: Structure, index: int
+) -> Sketch:
+    sch = base.copy()
     constraints: list[Constraint] = []
+    mains: list[str] = []
+    main = heavy.main
     for g in groups:
         tag = f"{g.main}_" if len(groups) > 1 else ""
-        if g.main == heavy.main:
+        before = {b.name for _, b in sch.func.blocks()}
+        if g is heavy:
             constraints += structure.apply(sch, g, target, tag)
         else:
             constraints += _apply_first(sch, g, target, tag)
+        tiled = worked(sch.func, g, before) if g.rows else [summed(sch.func, g.main)]
+        mains += tiled
+        main = tiled[-1] if g is heavy else main
+    if target.num_threads > 1:
+        constraints += share_out(sch, target.num_threads)
     knobs = tuple(sch.knobs.values())
     # What splits could neither prove nor refute is a constraint like any other.
     constraints += [Constraint("factors fit the loop", p, 0) for p in sch.constraints]
     return Sketch(
-        structure.name,
-        sch.func,
-        sch.trace,
-        knobs,
-        tuple(constraints),
-        heavy.main,
-        index,
-        tuple(g.main for g in groups),
-    )
+        structure.name, sch.func, sch.trace, knobs, tuple(constraints), main, index, tuple(mains)
+    )  # fmt: skip
 
 
 def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:

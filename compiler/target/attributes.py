@@ -13,12 +13,16 @@ _LARGEST = (1 << 53) - 1
 """RFC 8785, by which targets are keyed, has no larger integers."""
 
 
+MOST_THREADS = 512
+"""More threads of one kernel are never of use, and a mistyped number must not eat the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """One attribute: what its value may be, and the value when it is not given (None: none).
 
     type: ``words`` is a list of strings, separated by commas in words. choices: the only strings that are
-    right, if any are named. minimum: of an integer.
+    right, if any are named. minimum, maximum: of an integer.
     """
 
     name: str
@@ -26,6 +30,7 @@ class Attribute:
     default: Any
     choices: tuple[str, ...] = ()
     minimum: int = 0
+    maximum: int | None = None
 
     def check(self, value: Any) -> Any:
         """The value in its type; words of the command line are converted. Raises TargetError, whose text
@@ -48,6 +53,8 @@ class Attribute:
             value = int(value)
         if type(value) is not int or value < self.minimum:
             raise self._wrong(value, f"an integer of at least {self.minimum}")
+        if self.maximum is not None and value > self.maximum:
+            raise self._wrong(value, f"at most {self.maximum}")
         if value > _LARGEST:
             raise self._wrong(value, f"at most {_LARGEST}, which is all that a key can hold")
         return value
@@ -81,7 +88,7 @@ PROCESSOR = {
         Attribute("mcpu", "str", "host"),
         Attribute("mattr", "str", ""),
         Attribute("features", "words", None),
-        Attribute("num-threads", "int", 1, minimum=1),
+        Attribute("num-threads", "int", 1, minimum=1, maximum=MOST_THREADS),
         Attribute("math", "str", "reassoc", choices=("strict", "reassoc")),
         Attribute("l1d", "int", None),
         Attribute("l2", "int", None),

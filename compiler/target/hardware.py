@@ -85,7 +85,7 @@ def detect() -> Hardware:
             "microarchitecture": _microarchitecture(),
             "logical_cores": psutil.cpu_count(logical=True),
             "physical_cores": psutil.cpu_count(logical=False),
-            "usable_cores": _usable_cores(),
+            "usable_cores": usable_cores(),
             "memory_bytes": psutil.virtual_memory().total,
             "governor": _line(_GOVERNOR),
             "os": platform.system(),
@@ -147,9 +147,10 @@ def _microarchitecture() -> str:
     return str(archspec.cpu.host().name)
 
 
-def _usable_cores() -> int | None:
+def usable_cores() -> int:
+    """The logical cores that this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on every system
-    return len(affinity(0)) if affinity else os.cpu_count()
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def _line(path: Path) -> str | None:

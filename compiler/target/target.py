@@ -94,10 +94,6 @@ class Target:
         attributes = tuple((name, _frozen(values[name])) for name in sorted(own))
         if not kind.processor:
             return cls(kind.name, "", (), 1, "strict", 0, 0, 0, attributes)
-        if values["num-threads"] > 1:
-            raise TargetError(
-                f"num-threads={values['num-threads']}: only 1 is possible until there is a thread pool"
-            )
         cpu = _cpu(given.get("mcpu"), values.get("mtriple", ""), values["mcpu"], host)
         return cls(
             kind=kind.name,

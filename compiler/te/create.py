@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ..arith import Atom, Poly, Var, poly, substitute
 from ..ir.errors import VerifyError
@@ -89,7 +90,7 @@ def _buffers(tensors: Sequence[Tensor], sizes: Iterable[str]) -> dict[Buffer, Bu
     for t in tensors:
         name = _free(t.name, taken)
         b = t.buffer
-        out[b] = b if name == b.name else Buffer(name, b.shape, b.dtype)
+        out[b] = b if name == b.name else replace(b, name=name)
     return out
 
 

@@ -43,13 +43,21 @@ class Tensor:
 
     __slots__ = ("buffer", "dtype", "name", "shape", "stage")
 
-    def __init__(self, name: str, shape: tuple[IntoPoly, ...], dtype: DType, stage: Stage | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[IntoPoly, ...],
+        dtype: DType,
+        stage: Stage | None,
+        *,
+        constant: bool = False,
+    ) -> None:
         extents = tuple(map(poly, shape))
         self.name = name
         self.shape: tuple[Any, ...] = tuple(Extent(p) if p.const is None else p.const for p in extents)
         self.dtype = dtype
         self.stage = stage
-        self.buffer = Buffer(name, extents, dtype)
+        self.buffer = Buffer(name, extents, dtype, constant=constant)
 
     @property
     def ndim(self) -> int:
@@ -120,9 +128,22 @@ def check_extent(p: Poly, what: str, of: str) -> Poly:
 
 
 def placeholder(
-    shape: Sequence[int | Index] | int | Index, dtype: str | DType = "float32", name: str = "placeholder"
+    shape: Sequence[int | Index] | int | Index,
+    dtype: str | DType = "float32",
+    name: str = "placeholder",
+    *,
+    constant: bool = False,
 ) -> Tensor:
-    """A tensor that the caller hands in."""
+    """A tensor that the caller hands in.
+
+    constant: its contents are known before the calls and the same for many of them, as a network's weights
+    are. What a schedule makes of constants alone (`compute_ahead`) is then made once, where `build` is given
+    them. Raises TensorError for a constant with a size in its shape.
+    """
     check_name(name, "te.placeholder")
     what = f"te.placeholder {name!r}"
-    return Tensor(name, check_shape(shape, what), parse_dtype(dtype), None)
+    extents = check_shape(shape, what)
+    for p in extents:
+        if constant and p.sizes():
+            raise tensor_error(f"{what}: the extents of a constant are integers, got {p!r}")
+    return Tensor(name, extents, parse_dtype(dtype), None, constant=constant)

@@ -37,7 +37,7 @@ def _product(p: Arguments, batch: tuple[int, ...]) -> list[te.Tensor]:
 def make_dense(p: Arguments) -> list[te.Tensor]:
     m, n, k = p["m"], p["n"], p["k"]
     x = te.placeholder((m, k), p["dtype"], name="X")
-    w = te.placeholder((k, n) if p["weights"] == "kn" else (n, k), p["dtype"], name="W")
+    w = _weight(p, (k, n) if p["weights"] == "kn" else (n, k))
     bias = _bias(p, n)
     y = dense(x, w, bias, weights=p["weights"], activation=p["activation"], out_dtype=p["out_dtype"])
     return [x, w, *_given(bias), y]
@@ -65,9 +65,7 @@ def _conv(p: Arguments, operator: Callable[..., te.Tensor], dims: str) -> list[t
     size, kernel = [p[d] for d in dims], [p[f"k{d}"] for d in dims]
     first = p["layout"][1] == "C"
     x = te.placeholder((n, ci, *size) if first else (n, *size, ci), p["dtype"], name="X")
-    weight = te.placeholder(
-        (co, ci // groups, *kernel) if first else (*kernel, ci // groups, co), p["dtype"], name="W"
-    )
+    weight = _weight(p, (co, ci // groups, *kernel) if first else (*kernel, ci // groups, co))
     bias = _bias(p, co)
     y = operator(
         x,
@@ -87,7 +85,7 @@ def _conv(p: Arguments, operator: Callable[..., te.Tensor], dims: str) -> list[t
 def make_conv2d_transpose(p: Arguments) -> list[te.Tensor]:
     n, ci, h, w, co, kh, kw = (p[x] for x in ("n", "ci", "h", "w", "co", "kh", "kw"))
     x = te.placeholder((n, ci, h, w), p["dtype"], name="X")
-    weight = te.placeholder((ci, co, kh, kw), p["dtype"], name="W")
+    weight = _weight(p, (ci, co, kh, kw))
     bias = _bias(p, co)
     y = conv2d_transpose(
         x,
@@ -106,7 +104,7 @@ def make_depthwise_conv2d(p: Arguments) -> list[te.Tensor]:
     n, c, h, w, kh, kw = (p[x] for x in ("n", "c", "h", "w", "kh", "kw"))
     nchw = p["layout"] == "NCHW"
     x = te.placeholder((n, c, h, w) if nchw else (n, h, w, c), p["dtype"], name="X")
-    weight = te.placeholder((c, kh, kw) if nchw else (kh, kw, c), p["dtype"], name="W")
+    weight = _weight(p, (c, kh, kw) if nchw else (kh, kw, c))
     bias = _bias(p, c)
     y = depthwise_conv2d(
         x,
@@ -122,12 +120,17 @@ def make_depthwise_conv2d(p: Arguments) -> list[te.Tensor]:
     return [x, weight, *_given(bias), y]
 
 
+def _weight(p: Arguments, shape: tuple[int, ...]) -> te.Tensor:
+    return te.placeholder(shape, p["dtype"], name="W", constant=p["constant_weights"])
+
+
 def _bias(p: Arguments, channels: int) -> te.Tensor | None:
     """A bias of integers is in what they accumulate in."""
     if not p["bias"]:
         return None
     inputs = DType.parse(p["dtype"])
-    return te.placeholder((channels,), accumulation(inputs, None)[0] if inputs.is_int else inputs, name="B")
+    dtype = accumulation(inputs, None)[0] if inputs.is_int else inputs
+    return te.placeholder((channels,), dtype, name="B", constant=p["constant_weights"])
 
 
 def _given(bias: te.Tensor | None) -> list[te.Tensor]:

@@ -54,6 +54,7 @@ _EPILOGUE = (
     flag("bias", "add a vector along the output channels"),
     Parameter("activation", "choice", "what follows the sum", "none", choices=ACTIVATIONS),
 )
+_CONSTANT = flag("constant_weights", "weights and bias are known before the calls and may be packed then")
 _SHAPE_KINDS: dict[int, Kind] = {1: "int", 2: "pair", 3: "triple"}
 
 
@@ -95,6 +96,7 @@ def _convolution(rank: int, weights: str, make: Callable[[Arguments], list[te.Te
             dtype(),
             *_EPILOGUE,
             _OUT_DTYPE,
+            _CONSTANT,
         ),
         make,
     )
@@ -153,6 +155,7 @@ OPERATORS: dict[str, Operator] = {
                 Parameter("weights", "choice", "order in which W is stored", "kn", choices=("kn", "nk")),
                 *_EPILOGUE,
                 _OUT_DTYPE,
+                _CONSTANT,
             ),
             makers.make_dense,
         ),
@@ -173,6 +176,7 @@ OPERATORS: dict[str, Operator] = {
                 dtype(),
                 *_EPILOGUE,
                 _OUT_DTYPE,
+                _CONSTANT,
             ),
             makers.make_conv2d_transpose,
         ),
@@ -189,6 +193,7 @@ OPERATORS: dict[str, Operator] = {
                 dtype(),
                 *_EPILOGUE,
                 _OUT_DTYPE,
+                _CONSTANT,
             ),
             makers.make_depthwise_conv2d,
         ),

@@ -201,6 +201,28 @@ class Walk:
     def reverse_compute_inline(self) -> None:
         self.sch.reverse_compute_inline(self.block())
 
+    def compute_ahead(self) -> None:
+        """Mostly a block that reads a constant, or a new copy of one under a loop of its reader."""
+        reads = [
+            (b.name, n)
+            for _, b in self.sch.func.blocks()
+            for n, x in enumerate(buffers_read(b))
+            if x.constant
+        ]
+        if not reads or self.chance(0.1):
+            self.sch.compute_ahead(self.block())
+            return
+        name, index = self.one(reads)
+        block = self.sch.get_block(name)
+        if self.chance(0.3):
+            self.sch.compute_ahead(block)
+            return
+        copy = self.sch.cache_read(block, index, self.rng.choice(["global", "local"]))
+        self.applied["cache_read"] += 1
+        if self.chance(0.7):
+            self.follow("compute_at", lambda: self.sch.compute_at(copy, self.loop(block)))
+        self.sch.compute_ahead(copy)
+
     def cache_read(self) -> None:
         block = self.block()
         order = None
@@ -315,7 +337,7 @@ class Walk:
 
 
 #: What takes other steps first.
-SEVERAL = {"tensorize", "unannotate"}
+SEVERAL = {"tensorize", "unannotate", "compute_ahead"}
 #: How often each is drawn, beside the others.
 WEIGHTS: dict[str, float] = {
     "split": 10,
@@ -334,6 +356,7 @@ WEIGHTS: dict[str, float] = {
     "unannotate": 1,
     "look_around": 1,
     "compute_at": 6,
+    "compute_ahead": 4,
     "sample_compute_location": 2,
     "reverse_compute_at": 6,
     "compute_inline": 2,

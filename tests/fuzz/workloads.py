@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import composed
+import constants
 
 from tilewright.compiler import te, topi
 from tilewright.compiler.ir import PrimFunc
@@ -443,4 +444,14 @@ WORKLOADS: Mapping[str, Workload] = {
     ),
     "symbolic rows and columns": Workload(composed.symbolic_rows_and_columns, sizes=_NM),
     "symbolic convolution": Workload(composed.symbolic_convolution, sizes=_N),
+    "product with constants": Workload(constants.product),
+    "product with int8 constants": Workload(lambda: constants.product("int8", 3, 16, 8)),
+    "product with float16 constants": Workload(lambda: constants.product("float16", 3, 9, 5)),
+    "prepared weights": Workload(constants.prepared),
+    "shared constant": Workload(constants.shared),
+    "constant taps": Workload(constants.filtered),
+    "rows times constants": Workload(constants.rows, sizes=constants.SIZES),
+    "convolution with constants": Workload(
+        _operator(op="conv2d", ci=3, h=5, w=6, co=5, kh=3, kw=2, pad=1, bias=True, constant_weights=True)
+    ),
 }

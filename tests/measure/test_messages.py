@@ -67,6 +67,7 @@ def test_a_result_is_written_with_every_field() -> None:
         },
         "build_seconds": 0.0,
         "wall_seconds": 0.0,
+        "disturbed": False,
     }
 
 

@@ -7,7 +7,7 @@ from ...ir import Buffer, PrimFunc
 from ...ir.func import fresh
 from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
-from ..dims import bytes_of, shape_of
+from ..dims import bytes_of, params_of, workspace_of
 from .dtypes import memory_type
 from .names import identifier
 
@@ -50,13 +50,12 @@ class Buffers:
     @property
     def params(self) -> tuple[ParamInfo, ...]:
         """What a caller must pass."""
-        outputs = set(self._func.outputs)
-        return tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in self._func.params)
+        return params_of(self._func)
 
     @property
     def workspaces(self) -> tuple[WorkspaceInfo, ...]:
         """What it is given besides."""
-        return tuple(WorkspaceInfo(bytes_of(b)) for b in self._workspaces)
+        return tuple(map(workspace_of, self._workspaces))
 
     @property
     def signature(self) -> str:
@@ -64,7 +63,8 @@ class Buffers:
         outputs = set(self._func.outputs)
         parts = [self._pointer(p, p in outputs) for p in self._func.params]
         parts += [f"int64_t {name}" for name in self.sizes.values()]
-        parts += [self._pointer(b, True) for b in self._workspaces]
+        written = {b.buffer for _, b in self._func.blocks()}
+        parts += [self._pointer(b, b in written) for b in self._workspaces]
         return ", ".join(parts) or "void"
 
     def comment(self, target: Target) -> list[str]:
@@ -72,7 +72,11 @@ class Buffers:
         outputs = set(self._func.outputs)
         rows = [(self.names[p], _array(p), "out" if p in outputs else "in") for p in self._func.params]
         rows += [(name, "int64", "size") for name in self.sizes.values()]
-        rows += [(self.names[b], _array(b), f"workspace, {ALIGNMENT}-byte aligned") for b in self._workspaces]
+        packed = {True: "packed before", False: "workspace"}
+        rows += [
+            (self.names[b], _array(b), f"{packed[b.constant]}, {ALIGNMENT}-byte aligned")
+            for b in self._workspaces
+        ]
         wide = [max((len(r[n]) for r in rows), default=0) for n in (0, 1)]
         lines = [f"/* {self.function}", f" * for {target}", " *"]
         lines += [f" *   {a:{wide[0]}}  {b:{wide[1]}}  {c}" for a, b, c in rows]

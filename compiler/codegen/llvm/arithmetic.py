@@ -36,7 +36,7 @@ class Arithmetic:
         self, builder: Builder, lanes: int | None, narrow: Narrow, *, contract: bool, has_rounding: bool
     ) -> None:
         self._b = builder
-        self._put: Callable[[str], str] = builder.shared
+        self._put: Callable[[str], str] = builder.shared if lanes is not None else builder.hoisted
         self.lanes = lanes
         self._narrow = narrow
         self._contract = " contract" if contract else ""
@@ -75,7 +75,8 @@ class Arithmetic:
         """a * b + c, rounded once where the processor can."""
         kind, f = self.kind(dtype), f"@llvm.fmuladd.{suffix(value_type(dtype), self.lanes)}"
         self._b.declare(kind, f, kind, kind, kind)
-        return self._b.put(f"call {kind} {f}({kind} {a}, {kind} {b}, {kind} {c})")
+        put = self._b.put if self.lanes is not None else self._b.hoisted
+        return put(f"call {kind} {f}({kind} {a}, {kind} {b}, {kind} {c})")
 
     def compare(self, op: CompareOp, dtype: DType, a: str, b: str) -> str:
         """A bit."""

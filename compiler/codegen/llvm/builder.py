@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
 from ..errors import BuildError
 
 #: More instructions than this are refused: code generation takes seconds and the kernel leaves the
 #: instruction cache.
 MAX_INSTRUCTIONS = 4000
+
+
+_VALUE = re.compile(r"%\w+")
 
 
 class Scope:
@@ -42,6 +49,16 @@ class Builder:
         """The innermost scope."""
         return self.scopes[-1]
 
+    @contextmanager
+    def function(self, arguments: Iterable[str]) -> Iterator[Scope]:
+        """What is put meanwhile goes to a function of its own, whose entry this is; of the values there were,
+        it has those named as its arguments."""
+        scopes, self.scopes = self.scopes, [Scope("entry")]
+        depths = {name: self._depth.pop(name) for name in arguments if name in self._depth}
+        yield self.scopes[0]
+        self.scopes = scopes
+        self._depth.update(depths)
+
     def number(self) -> int:
         """A number that no other label or value has."""
         self._names += 1
@@ -71,6 +88,20 @@ class Builder:
         name = memo.get(text)
         if name is None:
             name = memo[text] = self._put(text, len(self.scopes) - 1)
+        return name
+
+    def hoisted(self, text: str) -> str:
+        """An instruction without side effects that does not trap, in the outermost scope that has the values
+        it names; the same text gives the same value.
+
+        A scalar that a row is divided by is computed once for the row, not once for each of its vectors.
+        """
+        own = self._depth
+        depth = max([own.get(name, 0) for name in _VALUE.findall(text)], default=0)
+        memo = self.scopes[depth].memo
+        name = memo.get(text)
+        if name is None:
+            name = memo[text] = self._put(text, depth)
         return name
 
     def pure(self, form: str, *operands: str | int) -> str:

@@ -18,7 +18,7 @@ class Casts:
     """
 
     def __init__(self, builder: Builder, lanes: int | None, narrow: Narrow) -> None:
-        self._put = builder.shared
+        self._put = builder.shared if lanes is not None else builder.hoisted
         self._lanes = lanes
         self._narrow = narrow
 

@@ -9,30 +9,38 @@ needed afterwards.
 from __future__ import annotations
 
 import re
+from itertools import product
 
-from ...arith import Poly
-from ...ir import Block, Buffer, Load, PrimFunc, only_moves
+from ...arith import Poly, Var
+from ...ir import Binary, Block, Buffer, For, IterKind, Load, LoopKind, PrimFunc, only_moves
+from ...ir.rules import identity
 from ...passes.compact import FREE
 from ...passes.predicates import split_predicates
-from ...runtime import ParamInfo, WorkspaceInfo
 from ...target import Target
-from ..dims import bytes_of, shape_of
+from ..dims import bytes_of, params_of, workspace_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
 from .abilities import has_half
 from .builder import MAX_INSTRUCTIONS, Builder
 from .conditions import Condition, Conditions, Value
+from .dots import Dot, Dots
 from .dtypes import memory_type, value_type
 from .indices import Indices
 from .loops import Loops
 from .memory import Memory
 from .nest import tile_roots
+from .parallel import (
+    ALIGNMENT,
+    MAX_STACK,
+    Parallel,
+    parallel_loops,
+    stack_slot,
+    workspace_bytes,
+)
 from .point import Point
+from .steps import StepNest, interleaved, step_nest
 from .values import Values
 
-#: Local buffers of more bytes than this together are workspaces: threads' stacks are small.
-MAX_STACK = 16 << 10
-ALIGNMENT = 64
 #: Instances looked at for each instruction allowed: those past a predicate give none, and cost time all
 #: the same.
 _VISITS = 8
@@ -54,8 +62,11 @@ class _Emitter:
         self._builder = b = Builder(max_instructions)
         self._visits = 0
         self._stack: list[str] = []
-        self._workspaces: list[Buffer] = []
+        #: With the number of threads that have a part of their own.
+        self._workspaces: dict[Buffer, int] = {}
         self._pointers: dict[Buffer, str] = {}
+        self._parallel_loops = parallel_loops(func) if target.num_threads > 1 else {}
+        self._threads = target.num_threads
         self._place_buffers()
         point = Point()
         self._point = point
@@ -69,9 +80,20 @@ class _Emitter:
         self._values = Values(b, point, indices, self._conditions, self._memory, target)
         roots = tile_roots(func) if versioned else set()
         registers = self._memory.registers
-        self._loops = Loops(b, point, indices, self._conditions, registers, self._block, roots)
+        self._nests: dict[For, StepNest | None] = {}
+        self._dots = Dots(b, point, indices, self._memory, target)
+        self._parallel = Parallel(b, point, indices, self._pointers, self._parallel_loops, target.num_threads)
+        self._loops = Loops(
+            b, point, indices, self._conditions, registers, self._block, self._together, roots, self._parallel
+        )
         self._steps = {b: split_predicates(b) for _, b in func.blocks()}
         self._own = {b: Load(b.buffer, b.indices) for b in self._steps}
+        #: Reductions whose steps are lanes.
+        self._across = {
+            b
+            for path, b in func.blocks()
+            if any(f.kind is LoopKind.VECTORIZED and f.var in b.loop_vars(IterKind.REDUCE) for f in path)
+        }
 
     def run(self) -> Lowered:
         func, b = self._func, self._builder
@@ -81,37 +103,47 @@ class _Emitter:
         arguments = ", ".join(pointers)
         lines = [
             *sorted(b.declarations | self._values.declarations),
+            *self._parallel.functions,
             f"define void @{symbol(func.name)}({arguments}) nounwind {{",
             "entry:",
             *self._stack,
+            *self._parallel.stack,
             *b.scopes[0].lines,
             "  ret void",
             "}",
         ]
-        outputs = set(func.outputs)
-        params = tuple(ParamInfo(p.name, str(p.dtype), shape_of(p), p in outputs) for p in func.params)
-        workspaces = tuple(WorkspaceInfo(bytes_of(x)) for x in self._workspaces)
+        params = params_of(func)
+        workspaces = tuple(workspace_of(x, workspace_bytes(x, n)) for x, n in self._workspaces.items())
         sizes = tuple(s.name for s in func.sizes)
         # Functions of the module's own are each kernel's, so that texts of several kernels can be joined.
         text = "\n".join(lines).replace("@tw.", f"@tw.{symbol(func.name)}.") + "\n"
         return Lowered(symbol(func.name), text, params, workspaces, sizes)
 
     def _place_buffers(self) -> None:
-        """Parameters and workspaces are arguments; small local buffers stand on the stack."""
-        room = MAX_STACK
+        """Parameters and workspaces are arguments; small local buffers stand on the stack: the function's, or
+        that of each thread in the one parallel loop that uses them."""
+        room, rooms = MAX_STACK, dict.fromkeys(self._parallel_loops, MAX_STACK)
         for n, x in enumerate((*self._func.params, *self._func.allocs)):
-            element = memory_type(x.dtype)
             name = _plain(f"%b{n}_", x.name)
             self._pointers[x] = name
             if n < len(self._func.params) or x.scope == "register":
                 continue
+            home = next((v for v, loop in self._parallel_loops.items() if x in loop.private), None)
             size = bytes_of(x)
-            if x.scope == "local" and isinstance(size, int) and size <= room:
-                room -= -(-size // ALIGNMENT) * ALIGNMENT
-                count = size // x.dtype.bytes
-                self._stack.append(f"  {name} = alloca [{count} x {element}], align {ALIGNMENT}")
+            free = room if home is None else rooms[home]
+            if x.scope == "local" and isinstance(size, int) and size <= free:
+                taken = -(-size // ALIGNMENT) * ALIGNMENT
+                if home is None:
+                    room -= taken
+                    self._stack.append(stack_slot(name, x, size))
+                else:
+                    rooms[home] -= taken
+                    self._parallel_loops[home].stacked.append(stack_slot(name, x, size))
+            elif home is None:
+                self._workspaces[x] = 1
             else:
-                self._workspaces.append(x)
+                self._workspaces[x] = self._threads
+                self._parallel_loops[home].sliced.append(x)
 
     # ---- blocks ----
     def _block(self, b: Block) -> None:
@@ -138,6 +170,9 @@ class _Emitter:
         if runs is False:
             return
         self._memory.existing = exist
+        if b in self._across and self._point.lane is not None:
+            self._combine_lanes(b, exist, runs)
+            return
         dtype = b.buffer.dtype
         if dtype.is_narrow and runs is True and b.buffer.scope != "register" and only_moves(b.value):
             bits = self._values.moved(b.value)
@@ -148,11 +183,100 @@ class _Emitter:
             # A step of a reduction outside of its range must change nothing.
             assert not isinstance(runs, bool)
             value = self._values.select(runs, dtype, value, self._values.value(self._own[b]))
-        where = self._exists(b, exist)
+        self._write(b, value, self._exists(b, exist))
+
+    def _write(self, b: Block, value: Value, where: Condition) -> None:
         if b.buffer.scope == "register":
             self._to_register(b, value, where)
         else:
-            self._memory.store(b, value, dtype, where)
+            self._memory.store(b, value, b.buffer.dtype, where)
+
+    # ---- steps taken together ----
+    def _together(self, steps: For) -> bool:
+        """All iterations of an unrolled loop around one block in lanes at once: products that an instruction
+        adds up, or elements that are written next to each other."""
+        if steps not in self._nests:
+            self._nests[steps] = step_nest(steps)
+        found = self._nests[steps]
+        if found is None:
+            return False
+        point, b = self._point, found.block
+        dot = self._dots.of(steps, b)
+        if dot is None and not found.moves:
+            return False
+        point.lane, point.lanes = found.lane.var, found.lane.var.extent.const
+        done = self._instances(found, dot)
+        point.lane = point.lanes = None
+        for f in found.around:
+            point.unrolled.pop(f.var, None)
+        return done
+
+    def _instances(self, nest: StepNest, dot: Dot | None) -> bool:
+        """Every instance of the loops between the steps and the lanes, or none where one has no such code."""
+        b = nest.block
+        exist, runs = self._steps[b]
+        unrolled, extents = self._point.unrolled, [f.var.extent.const or 0 for f in nest.around]
+        made: list[tuple[dict[Var, int], str]] = []
+        for values in product(*map(range, extents)):
+            at = dict(zip((f.var for f in nest.around), values, strict=True))
+            unrolled.update(at)
+            if exist and self._conditions.refuted(exist):
+                continue
+            if runs and self._conditions.all_of(runs) is not True:
+                return False
+            self._memory.existing = exist
+            value = self._words(nest) if dot is None else self._dots.value(self._own[b], dot, nest.steps)
+            if value is None:
+                return False
+            made.append((at, value))
+        for at, value in made:
+            unrolled.update(at)
+            self._memory.existing = exist
+            where = self._exists(b, exist)
+            if dot is None:
+                self._memory.store_words(b, nest.steps.var, nest.count, value, where)
+            else:
+                self._write(b, (value, True), where)
+        return True
+
+    def _words(self, nest: StepNest) -> str | None:
+        """What the steps write, as one integer for each lane."""
+        memory, steps, count, b = self._memory, nest.steps.var, nest.count, nest.block
+        if not memory.takes_words(b, steps, count):
+            return None
+        if type(b.value) is Load:
+            word = memory.word(b.value, steps, count)
+            if word is not None:
+                return memory.wide(word, f"i{8 * b.buffer.dtype.bytes * count}")
+        parts: list[str] = []
+        for n in range(count):
+            self._point.unrolled[steps] = n
+            value = self._values.moved(b.value) if only_moves(b.value) else self._values.value(b.value)
+            if not only_moves(b.value):
+                value = memory.to_memory(value, b.buffer.dtype)
+            parts.append(memory.wide(value, memory_type(b.buffer.dtype)))
+        del self._point.unrolled[steps]
+        return interleaved(self._builder, parts, memory_type(b.buffer.dtype), self._point.lanes or 1)
+
+    def _combine_lanes(self, b: Block, exist: tuple[Poly, ...], runs: Condition) -> None:
+        """The lanes combined with each other, then with the element, which is one for all of them."""
+        assert type(b.value) is Binary
+        op, dtype, point = b.value.op, b.buffer.dtype, self._point
+        term = self._values.value(b.value.b)
+        if runs is not True:
+            assert not isinstance(runs, bool)
+            neutral = identity(op, dtype)
+            term = self._values.select(runs, dtype, term, self._values.value(neutral))
+        value = self._values.across(op, dtype, term)
+        lane, lanes = point.lane, point.lanes
+        point.lane = point.lanes = None
+        out = self._values.combined(op, dtype, self._values.value(self._own[b]), (value, False))
+        where = self._exists(b, exist)
+        if b.buffer.scope == "register":
+            self._to_register(b, out, where)
+        else:
+            self._memory.store(b, out, dtype, where)
+        point.lane, point.lanes = lane, lanes
 
     def _exists(self, b: Block, exist: tuple[Poly, ...]) -> Condition:
         return self._conditions.all_of(exist) if exist and (FREE, 1) not in b.annotations else True

@@ -10,6 +10,7 @@ from ...target.triple import system_of
 from ..lower import lower
 from ..lowered import Lowered
 from .jit import LoadedObject, compile_ir, emit_assembly, emit_object, joined
+from .pool import DECLARATION, exported_pool
 
 
 class Generator:
@@ -19,11 +20,12 @@ class Generator:
         return lower(func, target)
 
     def load(self, lowered: Lowered, target: Target) -> LoadedObject:
-        return compile_ir(lowered.text, target, (lowered.name,))
+        return compile_ir(lowered.text, target, lowered.symbols)
 
     def emit_object(self, lowered: Sequence[Lowered], target: Target, metadata: bytes) -> bytes:
         texts = [*(one.text for one in lowered), _constant(metadata, target.triple)]
-        return emit_object(joined(texts), target)
+        text = joined(texts)
+        return emit_object(text, target, exported_pool(target) if DECLARATION in text else "")
 
     def emit_assembly(self, text: str, target: Target) -> str:
         return emit_assembly(text, target)

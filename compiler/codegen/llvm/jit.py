@@ -12,10 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 from ...runtime.objects import ObjectError, load_objects
+from ...runtime.pool import PARALLEL, parallel_symbols
 from ...target import Target
 from ...target.features import known_features
 from ...target.host import architecture, host_cpu
 from ...target.runs import refusal
+from .pool import DECLARATION
 
 _LIBM = {
     *("exp", "exp2", "exp10", "log", "log2", "log10", "pow", "powi", "frexp", "ldexp", "modf"),
@@ -80,10 +82,13 @@ def compile_ir(text: str, target: Target, functions: Iterable[str]) -> LoadedObj
     return LoadedObject(text, target, code, addresses, keep)
 
 
-def emit_object(text: str, target: Target) -> bytes:
-    """The relocatable object of LLVM text, for any target, whatever this machine is. Raises BuildError."""
+def emit_object(text: str, target: Target, library: str = "") -> bytes:
+    """The relocatable object of LLVM text, for any target, whatever this machine is. Raises BuildError.
+
+    library: text of functions that kernels call, which may itself call C's library.
+    """
     machine = _machine(target)
-    with _parsed(text, machine, target.has_fma) as module:
+    with _parsed(text, machine, target.has_fma, library) as module:
         return bytes(machine.emit_object(module))
 
 
@@ -152,7 +157,7 @@ def _unknown_and_lacking(llvm: Any, arch: str, features: tuple[str, ...]) -> lis
 
 
 @contextmanager
-def _parsed(text: str, machine: Any, has_fma: bool) -> Iterator[Any]:
+def _parsed(text: str, machine: Any, has_fma: bool, library: str = "") -> Iterator[Any]:
     """The text as a verified module for the machine, in a context of its own.
 
     In the global context its constants and types would stay for ever. The module is closed here, since the
@@ -161,6 +166,9 @@ def _parsed(text: str, machine: Any, has_fma: bool) -> Iterator[Any]:
     import llvmlite.binding as llvm
 
     _refuse_calls(text, has_fma)
+    if library:
+        defined = f"declare void @{PARALLEL}("
+        text = joined([*(line for line in text.splitlines() if not line.startswith(defined)), library])
     try:
         module = llvm.parse_assembly(text, llvm.create_context())
     except RuntimeError as error:
@@ -178,7 +186,7 @@ def _parsed(text: str, machine: Any, has_fma: bool) -> Iterator[Any]:
 def _refuse_calls(text: str, has_fma: bool) -> None:
     """Refuses declared functions that would be a call from the innermost loop: libm's, lane by lane."""
     for line in text.splitlines():
-        if not line.startswith("declare"):
+        if not line.startswith("declare") or line == DECLARATION:
             continue
         name = re.search(r"@([\w.]+)", line)
         intrinsic = re.match(r"llvm\.(\w+)", name[1]) if name else None
@@ -199,8 +207,9 @@ def _parse_error(message: str, text: str) -> BuildError:
 
 
 def _load(code: bytes, names: Sequence[str], text: str, target: Target) -> tuple[dict[str, int], object]:
+    imports = parallel_symbols() if DECLARATION in text else {}
     try:
-        return load_objects([code], names)
+        return load_objects([code], names, imports=imports)
     except ObjectError as error:
         raise _link_error(str(error), text, target) from error
 

@@ -11,19 +11,22 @@ from .builder import Builder, Scope
 from .conditions import Condition, Conditions, Facts
 from .indices import Indices, Terms
 from .nest import Limit, limit_of, whole_tile
+from .parallel import Parallel
 from .point import Point
 from .registers import Cell, Key, Registers
 
 
 class Loops:
-    """Emits statements; `block` emits one instance of a block at the current point.
+    """Emits statements; `block` emits one instance of a block at the current point, `together` all iterations
+    of an unrolled loop at once where it can, and answers whether it did.
 
     roots: the loops whose bodies get a version without predicates, for tiles that are whole.
     """
 
     def __init__(
         self, builder: Builder, point: Point, indices: Indices, conditions: Conditions, registers: Registers,
-        block: Callable[[Block], None], roots: set[Var],
+        block: Callable[[Block], None], together: Callable[[For], bool], roots: set[Var],
+        parallel: Parallel,
     ) -> None:  # fmt: skip
         self._b = builder
         self._point = point
@@ -31,7 +34,9 @@ class Loops:
         self._conditions = conditions
         self._registers = registers
         self._block = block
+        self._together = together
         self._roots = roots
+        self._parallel = parallel
         self._limits: dict[Var, Limit | None] = {}
 
     def body(self, statements: tuple[Stmt, ...]) -> None:
@@ -43,6 +48,8 @@ class Loops:
                 continue
             assert type(s) is For
             if s.kind is LoopKind.UNROLLED:
+                if self._together(s):
+                    continue
                 for n in range(s.var.extent.const or 0):
                     point.unrolled[s.var] = n
                     self.body(s.body)
@@ -63,6 +70,9 @@ class Loops:
                 self.body(s.body)
                 del self._point.unrolled[s.var]
             return
+        if self._parallel.runs(s):
+            self._launched(s, trip, limit)
+            return
         b, registers = self._b, self._registers
         enters = type(trip) is int or (
             s.var.extent.const is not None and (limit is None or self._enters(limit))
@@ -74,7 +84,6 @@ class Loops:
         if not enters:
             entering = b.pure("icmp sgt i64 {}, 0", trip), False
         before = dict(registers.cells)
-        facts = self._conditions.facts
         b.scopes.append(Scope(head))
         iv = b.name()
         self._point.names[s.var] = iv
@@ -84,6 +93,12 @@ class Loops:
             cell = before[key]
             phis.append((key, b.name(), cell))
             registers.cells[key] = cell._replace(value=phis[-1][1])
+        self._iteration(s, limit)
+        inner = b.scopes.pop()
+        self._close(s, outer, inner, (head, after), iv, trip, entering, phis, before)
+
+    def _iteration(self, s: For, limit: Limit | None) -> None:
+        facts = self._conditions.facts
         if limit is not None:
             self._conditions.facts = self._with_fact(facts, limit.terms + poly(s.var) * limit.step)
         if s.var in self._roots and self._point.lane is None:
@@ -91,14 +106,27 @@ class Loops:
         else:
             self.body(s.body)
         self._conditions.facts = facts
-        inner = b.scopes.pop()
-        self._close(s, outer, inner, (head, after), iv, trip, entering, phis, before)
+
+    def _launched(self, s: For, trip: str | int, limit: Limit | None) -> None:
+        """The loop over some of its iterations in a function that threads call. Nothing goes round in
+        registers, and what was in them before stays with the launching thread."""
+        b, before = self._b, dict(self._registers.cells)
+        with self._parallel.body(s, trip) as (begin, end):
+            number = b.number()
+            head, after = f"h{number}", f"x{number}"
+            outer = b.scope
+            b.scopes.append(Scope(head))
+            iv = b.name()
+            self._point.names[s.var] = iv
+            self._iteration(s, limit)
+            inner = b.scopes.pop()
+            self._close(s, outer, inner, (head, after), iv, end, True, [], before, begin)
 
     def _close(
         self, s: For, outer: Scope, inner: Scope, labels: tuple[str, str], iv: str, trip: str | int,
-        entering: Condition, phis: list[tuple[Key, str, Cell]], before: dict[Key, Cell],
+        entering: Condition, phis: list[tuple[Key, str, Cell]], before: dict[Key, Cell], first: str = "0",
     ) -> None:  # fmt: skip
-        """Puts the finished body behind the code before the loop."""
+        """Puts the finished body behind the code before the loop, whose variable runs from `first` on."""
         head, after = labels
         b, registers = self._b, self._registers
         lines, start = outer.lines, outer.label
@@ -109,7 +137,7 @@ class Loops:
             assert not isinstance(entering, bool)
             lines.append(f"  br i1 {entering[0]}, label %{head}, label %{after}")
         lines.append(f"{head}:")
-        lines.append(f"  {iv} = phi i64 [ 0, %{start} ], [ {next_}, %{inner.label} ]")
+        lines.append(f"  {iv} = phi i64 [ {first}, %{start} ], [ {next_}, %{inner.label} ]")
         for key, name, cell in phis:
             last = registers.cells[key].value
             kind = cell.kind(key[0])

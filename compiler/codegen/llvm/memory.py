@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...arith import Poly, poly, proven_negative
+from ...arith import Poly, Var, poly, proven_negative
 from ...ir import Block, Buffer, DType, Load
 from ..errors import BuildError
 from .builder import Builder
@@ -16,6 +16,9 @@ from .point import Point
 from .registers import Registers
 
 Conjunction = tuple[Poly, ...]
+
+#: Lanes up to this many elements apart are read as whole vectors: cheaper than a gather of each.
+MAX_STRIDE = 4
 
 
 class _Access(NamedTuple):
@@ -75,7 +78,8 @@ class Memory:
         lanes = self._point.lanes if is_vector else None
         narrow = self._narrows.get(lanes)
         if narrow is None:
-            narrow = self._narrows[lanes] = Narrow(self._b.shared, lanes, has_half=self._has_half)
+            put = self._b.shared if is_vector else self._b.hoisted
+            narrow = self._narrows[lanes] = Narrow(put, lanes, has_half=self._has_half)
         return narrow
 
     def store(self, b: Block, value: Value, dtype: DType, where: Condition) -> None:
@@ -102,22 +106,30 @@ class Memory:
             to = f"{vector_type('ptr', lanes)} {pointers}, i32 {access.align}"
             self._b.statement(f"call void {f}({kind} {text}, {to}, {bits} {self._conditions.mask(where)})")
             return
-        p = self._pointer(b.buffer, access, index.terms, index.constant)
+        self._store_vector(b.buffer, access, index, text, where, access.element)
+
+    def _store_vector(
+        self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition, element: str
+    ) -> None:
+        """Neighbours in memory, each as wide as `element`."""
+        lanes = self._point.lanes
+        kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
+        p = self._pointer(buffer, a, index.terms, index.constant)
         if where is True:
-            self._b.statement(f"store {kind} {text}, ptr {p}, align {access.align}")
+            self._b.statement(f"store {kind} {text}, ptr {p}, align {a.align}")
             return
-        only = only_lane(where) if access.element[0] == "i" else None
+        only = only_lane(where) if element[0] == "i" else None
         if only is not None:
             # LLVM 22 stores the lane as wide as it was before a truncation, over what lies behind.
             one = self._b.shared(f"extractelement {kind} {text}, i64 {only}")
-            p = self._b.pure(f"getelementptr {access.element}, ptr {{}}, i64 {{}}", p, only) if only else p
-            self._b.statement(f"store {access.element} {one}, ptr {p}, align {access.align}")
+            p = self._b.pure(f"getelementptr {element}, ptr {{}}, i64 {{}}", p, only) if only else p
+            self._b.statement(f"store {element} {one}, ptr {p}, align {a.align}")
             return
-        p = self._mapped(b.buffer, p, where)
-        f = f"@llvm.masked.store.{name}.p0"
+        p = self._mapped(buffer, p, where)
+        f = f"@llvm.masked.store.{suffix(element, lanes)}.p0"
         self._b.declare("void", f, kind, "ptr", "i32 immarg", bits)
         mask = self._conditions.mask(where)
-        self._b.statement(f"call void {f}({kind} {text}, ptr {p}, i32 {access.align}, {bits} {mask})")
+        self._b.statement(f"call void {f}({kind} {text}, ptr {p}, i32 {a.align}, {bits} {mask})")
 
     def place(self, b: Block | Load, buffer: Buffer, indices: Conjunction) -> tuple[int, int]:
         """(element, stride of the lanes) of a register buffer. Raises BuildError where the index varies."""
@@ -139,7 +151,8 @@ class Memory:
         buffer = x.buffer
         if buffer.scope == "register":
             element, stride = self.place(x, buffer, x.indices)
-            v = self.registers.read(buffer, element, stride, self._point.lanes, self._some_lanes_lack)
+            lanes = self._point.lanes
+            v = self.registers.read(buffer, element, stride, lanes, self._some_lanes_lack, self._first_lanes)
             return self._zero_of(v, buffer.dtype) if zero else v
         # Everything below depends on the node, the conditions around it, the unrolled loops and the scope.
         point, reading = self._point, self.reading
@@ -182,6 +195,15 @@ class Memory:
     def _some_lanes_lack(self) -> bool:
         return any(self._conditions.moves_with_lane(p) for p in self.existing)
 
+    def _first_lanes(self) -> int:
+        """Behind so many lanes the block has no instances: what predicates say of the lane alone."""
+        count = self._point.lanes or 1
+        for p in self.existing:
+            index = self._indices.at(p)
+            if index.stride > 0 and not (index.terms or index.lane_terms):
+                count = min(count, max(0, -(index.constant // index.stride)))
+        return count
+
     def _zero_of(self, v: Value, dtype: DType) -> Value:
         return self._zero_outside(v, value_type(dtype), literal(0, dtype))
 
@@ -204,35 +226,136 @@ class Memory:
     def _load_scalar(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
         if read is False:
             return zero_in_memory(buffer.dtype), False
-        if read is True:
-            p = self._pointer(buffer, a, index.terms, index.constant)
-        else:
-            assert not isinstance(read, bool) and not read[1]
-            at = self._indices.total(index.terms, index.constant)
-            at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
-            p = self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
+        p = self._scalar_at(buffer, a, index, read)
         return self._b.put(f"load {a.element}, ptr {p}, align {a.align}"), False
+
+    def _scalar_at(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> str:
+        """The element's address, or the first element's where it is not to be read."""
+        if read is True:
+            return self._pointer(buffer, a, index.terms, index.constant)
+        assert not isinstance(read, bool) and not read[1]
+        at = self._indices.total(index.terms, index.constant)
+        at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
+        return self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
 
     def _load_lanes(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
         if read is False:
             return "zeroinitializer", True
-        lanes = self._point.lanes
-        kind, bits, name = vector_type(a.element, lanes), vector_type("i1", lanes), suffix(a.element, lanes)
         if index.stride == 1 and not index.lane_terms:
-            p = self._pointer(buffer, a, index.terms, index.constant)
-            if read is True:
-                return self._b.put(f"load {kind}, ptr {p}, align {a.align}"), True
-            p = self._mapped(buffer, p, read)
-            f = f"@llvm.masked.load.{name}.p0"
-            self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
-            operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
-            return self._b.put(f"call {kind} {f}({operands})"), True
+            return self._load_vector(buffer, a, index, read, a.element), True
+        near = 1 < index.stride <= min(MAX_STRIDE, self._point.lanes or 1)
+        if read is True and near and not index.lane_terms:
+            return self._load_strided(buffer, a, index, self._point.lanes or 1), True
+        return self._gather(buffer, a, index, read, a.element), True
+
+    def _gather(self, buffer: Buffer, a: _Access, index: Index, read: Condition, element: str) -> str:
+        """For each lane what stands at a place of its own, as wide as `element`."""
+        lanes = self._point.lanes
+        kind, bits, name = vector_type(element, lanes), vector_type("i1", lanes), suffix(element, lanes)
         pointers, f = self._lanes(buffer, a, index), f"@llvm.masked.gather.{name}.v{lanes}p0"
         self._b.declare(kind, f, vector_type("ptr", lanes), "i32 immarg", bits, kind)
         mask = f"{bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
-        return self._b.put(
-            f"call {kind} {f}({vector_type('ptr', lanes)} {pointers}, i32 {a.align}, {mask})"
-        ), True
+        return self._b.put(f"call {kind} {f}({vector_type('ptr', lanes)} {pointers}, i32 {a.align}, {mask})")
+
+    def _load_vector(self, buffer: Buffer, a: _Access, index: Index, read: Condition, element: str) -> str:
+        """Neighbours in memory, each as wide as `element`."""
+        lanes = self._point.lanes
+        kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
+        p = self._pointer(buffer, a, index.terms, index.constant)
+        if read is True:
+            return self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+        p = self._mapped(buffer, p, read)
+        f = f"@llvm.masked.load.{suffix(element, lanes)}.p0"
+        self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
+        operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
+        return self._b.put(f"call {kind} {f}({operands})")
+
+    def word(self, x: Load, steps: Var, count: int) -> Value | None:
+        """The `count` elements that the steps of an unrolled loop read, as one integer, or one for each lane.
+        None where the elements do not lie next to each other in this order, or are read under conditions.
+        """
+        buffer = x.buffer
+        if buffer.scope == "register" or self.reading:
+            return None
+        access = self._access(id(x), buffer, x.indices, ())
+        if any(steps in p.vars() for p in access.guards):
+            return None
+        index = self._word_at(access.flat, steps, count)
+        if index is None or index.lane_terms:
+            return None
+        read = self._conditions.all_of(access.guards) if access.guards else True
+        word = f"i{8 * access.align * count}"
+        key = (
+            word, buffer, self._stores.get(buffer, 0), frozenset(index.terms.items()), index.constant,
+            self._point.lanes if index.stride else None, index.stride, read,
+        )  # fmt: skip
+        known = self._b.scope.loads.get(key)
+        if known is None:
+            known = self._load_word(buffer, access, index, read, count)
+            self._b.scope.loads[key] = known
+        return known
+
+    def store_words(self, b: Block, steps: Var, count: int, value: str, where: Condition) -> None:
+        """Writes the block's elements of `count` steps, as one integer for each lane; only where
+        `takes_words` says so."""
+        access = self._access(id(b), b.buffer, b.indices, ())
+        index = self._word_at(access.flat, steps, count)
+        assert index is not None
+        self._stores[b.buffer] = self._stores.get(b.buffer, 0) + 1
+        self._store_vector(b.buffer, access, index, value, where, f"i{8 * access.align * count}")
+
+    def takes_words(self, b: Block, steps: Var, count: int) -> bool:
+        """Whether the elements that steps and lanes write lie next to each other, the steps innermost."""
+        access = self._access(id(b), b.buffer, b.indices, ())
+        index = self._word_at(access.flat, steps, count)
+        return index is not None and index.stride == count and not index.lane_terms
+
+    def _word_at(self, flat: Poly, steps: Var, count: int) -> Index | None:
+        """Where the first step's element lies, if those of the other steps lie behind it."""
+        places: list[Index] = []
+        for n in range(count):
+            self._point.unrolled[steps] = n
+            places.append(self._indices.at(flat))
+        del self._point.unrolled[steps]
+        first = places[0]
+        behind = all(i == first._replace(constant=first.constant + n) for n, i in enumerate(places))
+        return first if behind else None
+
+    def _load_word(self, buffer: Buffer, a: _Access, index: Index, read: Condition, count: int) -> Value:
+        word = f"i{8 * a.align * count}"
+        if not index.stride:
+            if read is False:
+                return "0", False
+            return self._b.put(
+                f"load {word}, ptr {self._scalar_at(buffer, a, index, read)}, align {a.align}"
+            ), False
+        if read is False:
+            return "zeroinitializer", True
+        if index.stride == count:
+            return self._load_vector(buffer, a, index, read, word), True
+        return self._gather(buffer, a, index, read, word), True
+
+    def _load_strided(self, buffer: Buffer, a: _Access, index: Index, lanes: int) -> str:
+        """Every stride-th element of as many whole vectors. The last of them ends where the last lane lies:
+        nothing beyond is read."""
+        kind, stride = vector_type(a.element, lanes), index.stride
+        value = "poison"
+        for n in range(stride):
+            at = lanes * n if n < stride - 1 else stride * (lanes - 1) + 1 - lanes
+            p = self._pointer(buffer, a, index.terms, index.constant + at)
+            part = self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+            if not n:
+                value, end = part, lanes
+                continue
+            chosen = []
+            for lane in range(lanes):
+                element = stride * lane
+                taken = lane if n > 1 else min(element, lanes - 1)
+                chosen.append(taken if element < end else lanes + min(max(element - at, 0), lanes - 1))
+            end = at + lanes
+            mask = ", ".join(f"i32 {c}" for c in chosen)
+            value = self._b.put(f"shufflevector {kind} {value}, {kind} {part}, <{lanes} x i32> <{mask}>")
+        return value
 
     # ---- writing ----
     def _store_scalar(self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition) -> None:

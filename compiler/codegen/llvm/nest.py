@@ -103,7 +103,7 @@ def tile_roots(func: PrimFunc) -> set[Var]:
             roots.add(used[0][depth - 1].var)
     if func.sizes:
         for path, b in func.blocks():
-            around = [f for f in path if f.kind is LoopKind.SERIAL]
+            around = [f for f in path if f.kind in (LoopKind.SERIAL, LoopKind.PARALLEL)]
             in_vectors = any(f.kind is LoopKind.VECTORIZED for f in path)
             if b.predicates and in_vectors and around and not any(f.var in roots for f in path):
                 roots.add(around[-1].var)

@@ -10,6 +10,7 @@ from ..errors import BuildError
 from .builder import Builder
 from .conditions import Value
 from .dtypes import value_type, vector_type
+from .transpose import MIN_ROWS, ZERO, column
 
 Key = tuple[Buffer, int]
 
@@ -44,12 +45,18 @@ class Registers:
         self._owners: dict[Key, Key] = {}
 
     def read(
-        self, buffer: Buffer, element: int, stride: int, lanes: int | None, partial: Callable[[], bool]
+        self,
+        buffer: Buffer,
+        element: int,
+        stride: int,
+        lanes: int | None,
+        partial: Callable[[], bool],
+        wanted: Callable[[], int],
     ) -> Value:
         """The value from `element` on: of each lane, or of all lanes where the stride is 0.
 
-        Raises BuildError where there is none, unless `partial` says that a mask excludes some lanes: these
-        are 0.
+        `wanted`: how many of the first lanes are used, as far as that is known. Raises BuildError where there
+        is none, unless `partial` says that a mask excludes some lanes: these are 0.
         """
         cell = self.cells.get((buffer, element))
         if lanes is None or not stride:
@@ -58,6 +65,9 @@ class Registers:
             return self._element(buffer, element), False
         if cell is not None and cell.lanes == lanes and cell.stride == stride:
             return cell.value, True
+        across = self._across(buffer, element, stride, lanes, wanted)
+        if across is not None:
+            return across, True
         kind, one = vector_type(value_type(buffer.dtype), lanes), value_type(buffer.dtype)
         there = [n for n in range(lanes) if (buffer, element + stride * n) in self._owners]
         # A mask excludes the last lanes, never all: where the first one is missing, a value is missing.
@@ -67,6 +77,30 @@ class Registers:
             x = self._element(buffer, element + stride * n)
             value = self._b.shared(f"insertelement {kind} {value}, {one} {x}, i64 {n}")
         return value, True
+
+    def _across(
+        self, buffer: Buffer, element: int, stride: int, lanes: int, wanted: Callable[[], int]
+    ) -> str | None:
+        """The value, where it is the same lane of many vectors."""
+        first = self._owners.get((buffer, element))
+        if first is None or self.cells[first].lanes is None or lanes < MIN_ROWS:
+            return None
+        cell = self.cells[first]
+        lane = (element - first[1]) // cell.stride
+        rows: dict[Key, str] = {}
+        for n in range(lanes):
+            key = self._owners.get((buffer, element + stride * n))
+            if key is None or key in rows:
+                break
+            row = self.cells[key]
+            if row.lanes != cell.lanes or (element + stride * n - key[1]) // row.stride != lane:
+                break
+            rows[key] = row.value
+        count = min(lanes, wanted())
+        if count < MIN_ROWS or len(rows) < count:
+            return None
+        values = [*list(rows.values())[:count], *[ZERO] * (lanes - count)]
+        return column(self._b, values, cell.lanes or 1, lane, value_type(buffer.dtype))
 
     def write(self, buffer: Buffer, element: int, stride: int, lanes: int | None, value: str) -> None:
         """Puts a scalar, or a vector with a lane for each of the elements."""

@@ -18,6 +18,8 @@ from ...ir import (
     Select,
     Unary,
 )  # fmt: skip
+from ...ir.expr import BinaryOp
+from ...ir.rules import identity
 from ...target import Target
 from .abilities import has_rounding, scaled_bytes
 from .arithmetic import Arithmetic
@@ -83,6 +85,34 @@ class Values:
             return self._choice(self.value(e.cond), memory_type(e.dtype), self.moved(e.a), self.moved(e.b))
         return self._memory.to_memory(self.value(e), e.dtype)
 
+    def across(self, op: BinaryOp, dtype: DType, v: Value) -> str:
+        """All lanes of a vector combined: halves with each other, down to one element."""
+        point, kind = self._point, value_type(dtype)
+        x, lanes = self._memory.wide(v, kind), point.lanes
+        assert lanes is not None
+        count = lanes
+        while count > 1:
+            wide, half = vector_type(kind, count), count // 2
+            ends: list[str] = []
+            for first in (0, half):
+                if half == 1:
+                    ends.append(self._b.shared(f"extractelement {wide} {x}, i64 {first}"))
+                    continue
+                at = ", ".join(f"i32 {n}" for n in range(first, first + half))
+                ends.append(self._b.shared(f"shufflevector {wide} {x}, {wide} poison, <{half} x i32> <{at}>"))
+            point.lanes = count = half
+            x = self._ops(half > 1).binary(op, dtype, ends[0], ends[1])
+        point.lanes = lanes
+        return x
+
+    def combined(self, op: BinaryOp, dtype: DType, own: Value, part: Value) -> Value:
+        """The element that a reduction has, and a scalar part of it; a start that changes nothing is left
+        out."""
+        neutral = identity(op, dtype)
+        if own[0] == literal(neutral.value, dtype):
+            return part
+        return self._ops(False).binary(op, dtype, own[0], part[0]), False
+
     def select(self, bit: Value, dtype: DType, a: Value, b: Value) -> Value:
         """a where the bit is set, else b."""
         return self._choice(bit, value_type(dtype), a, b)
@@ -92,7 +122,8 @@ class Values:
         lanes = self._point.lanes if is_vector else None
         x, y = (self._memory.wide(v, element) if is_vector else v[0] for v in (a, b))
         kind, bits = vector_type(element, lanes), vector_type("i1", lanes if bit[1] else None)
-        return self._b.shared(f"select {bits} {bit[0]}, {kind} {x}, {kind} {y}"), is_vector
+        put = self._b.shared if is_vector else self._b.hoisted
+        return put(f"select {bits} {bit[0]}, {kind} {x}, {kind} {y}"), is_vector
 
     @property
     def declarations(self) -> set[str]:
@@ -234,8 +265,9 @@ class Values:
         key = value_type(dtype), self._point.lanes if is_vector else None
         math = self._math.get(key)
         if math is None:
+            put = self._b.shared if is_vector else self._b.hoisted
             math = self._math[key] = MathEmitter(
-                self._b.shared,
+                put,
                 *key,
                 has_fma=self._target.has_fma,
                 scaled_bytes=scaled_bytes(self._target),

@@ -1,10 +1,13 @@
 """Scheduling primitives: pure functions from a program to a program. Each checks, then rewrites, and
 returns."""
 
+from .ahead import compute_ahead
 from .block_layout import transform_block_layout
 from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
 from .compute_at import compute_at, compute_locations
+from .convert import convert_read
+from .flip_sign import flip_sign
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import bind, parallel, unroll, vectorize
 from .layout import storage_align, transform_layout
@@ -32,10 +35,13 @@ __all__ = [
     "blockize",
     "cache_read",
     "cache_write",
+    "compute_ahead",
     "compute_at",
     "compute_inline",
     "compute_locations",
+    "convert_read",
     "decompose_reduction",
+    "flip_sign",
     "fuse",
     "loop_partition",
     "merge_loops",

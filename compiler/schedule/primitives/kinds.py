@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Poly, Var, is_injective
-from ...ir import Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, loads
+from ...arith import Poly, Var, is_injective, poly, proven_negative, substitute
+from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, combines_lanes, loads
 from ..depend import crossing
 from ..errors import ScheduleError
 from ..find import blocks_under, find_loop, unit_of
@@ -19,12 +19,15 @@ def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
         return
     private = _private_buffers(func, at)
     for _, b in blocks_under(at):
+        if _runs_first_only(at.var, b) or (primitive == "vectorize" and combines_lanes(b, at.var)):
+            continue
         if at.var in b.loop_vars(IterKind.REDUCE):
             loop = f"loop {at.var.name!r} carries a reduction into {b.buffer.name}"
             reason = f"{loop} and cannot be a {_word(primitive)} loop"
             raise ScheduleError(primitive, reason, func, at)
         clamped = any(at.var in p.clamped_vars() for p in b.binds)
-        if clamped and (b.buffer not in private or primitive == "vectorize"):
+        repeatable = b.buffer in private or (primitive == "parallel" and _written_in_one_go(at, b.buffer))
+        if clamped and (not repeatable or primitive == "vectorize"):
             reason = f"iterations of loop {at.var.name!r} overlap in {b.buffer.name}"
             raise ScheduleError(primitive, reason, func, at)
         if at.var not in b.loop_vars(IterKind.SPATIAL) and b.buffer not in private:
@@ -63,6 +66,21 @@ def check_nest(func: PrimFunc, at: For, primitive: str) -> None:
 
 def _word(primitive: str) -> str:
     return {"vectorize": "vector", "bind": "thread"}.get(primitive, primitive)
+
+
+def _runs_first_only(v: Var, b: Block) -> bool:
+    """Whether a predicate leaves only the first iteration of a loop around the block."""
+    later = poly(Var(v.name, v.extent - 1)) + 1
+    return any(v in p.vars() and proven_negative(-substitute(p, {v: later}) - 1) for p in b.predicates)
+
+
+def _written_in_one_go(at: For, buffer: Buffer) -> bool:
+    """Whether iterations that write the same elements may do so at once: each is written by one assignment,
+    which gives the same whoever makes it, and nobody under the loop reads it."""
+    blocks = [b for _, b in blocks_under(at)]
+    if sum(b.buffer is buffer for b in blocks) > 1:
+        return False
+    return not any(x.buffer is buffer for b in blocks for x in loads(b.value))
 
 
 def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
@@ -108,8 +126,9 @@ def parallel(func: PrimFunc, loop: Var) -> PrimFunc:
 
     before: `for i in range(8): …` after: `for i in parallel(8): …`
     Refused: a loop that carries a reduction, whose iterations write the same elements of a buffer seen
-    outside, or around or inside of another parallel loop (fuse the two). A loop of one iteration may always
-    be parallel where no other loop is.
+    outside (overlapped tiles may, where one assignment writes each element and nobody reads it), or around or
+    inside of another parallel loop (fuse the two). A loop of one iteration may always be parallel where no
+    other loop is.
     """
     at = find_loop(func, loop, "parallel")
     check_independent(func, at, "parallel")
@@ -122,8 +141,11 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
     register, are legal.
 
     before: `for i in range(16): …` after: `for i in vectorized(16): …`
-    Refused: a loop that carries a reduction, one with another vector loop around or inside, one whose lanes
-    write one element, or one over a size, which must be split first.
+    A reduction over the elements of a register buffer, such as the parts that rfactor made, may run in lanes:
+    the elements of a vector are combined with each other, then with the result, which changes the order of
+    floating point additions.
+    Refused: a loop that carries any other reduction, one with another vector loop around or inside, one whose
+    lanes write one element, or one over a size, which must be split first.
     """
     at = find_loop(func, loop, "vectorize")
     check_independent(func, at, "vectorize")
@@ -144,7 +166,9 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
             if b.is_reduction and not is_injective(b.binds, [it.extent for it in b.iters], inner):
                 reason = f"steps of {b.name!r} are repeated under loop {loop.name!r}; its lanes would overlap"
                 raise ScheduleError("vectorize", reason, func, at)
-            if loop not in b.loop_vars(IterKind.SPATIAL) and at.var.extent.const != 1:
+            if combines_lanes(b, loop):
+                _check_alone(func, at, b)
+            elif loop not in b.loop_vars(IterKind.SPATIAL) and at.var.extent.const != 1:
                 raise ScheduleError(
                     "vectorize",
                     f"all lanes of loop {loop.name!r} would write one element of {b.buffer.name}",
@@ -152,6 +176,16 @@ def vectorize(func: PrimFunc, loop: Var) -> PrimFunc:
                     at,
                 )
     return set_kind(func, loop, LoopKind.VECTORIZED, "vectorize")
+
+
+def _check_alone(func: PrimFunc, at: For, block: Block) -> None:
+    """What lanes combine is complete behind the loop only: nobody under it may use that."""
+    for _, b in blocks_under(at):
+        if b is not block and (
+            b.buffer is block.buffer or any(x.buffer is block.buffer for x in loads(b.value))
+        ):
+            reason = f"{b.name!r} uses {block.buffer.name} before the lanes of loop {at.var.name!r}"
+            raise ScheduleError("vectorize", f"{reason} are combined into it", func, at)
 
 
 def unroll(func: PrimFunc, loop: Var) -> PrimFunc:

@@ -109,7 +109,7 @@ def rows(A: float32[4, 6], S: float32[4]):
 
 # LegalizeVectors(vector_bytes=32, unroll_limit=16): unchanged
 
-# Simplify()
+# Simplify(threads=1)
 def rows(A: float32[4, 6], S: float32[4]):
     B = alloc(float32[4, 6])
     for i in range(4):
@@ -131,6 +131,8 @@ def rows(A: float32[4, 6], S: float32[4]):
 # CheckSteps(): unchanged
 
 # CheckOverlap(): unchanged
+
+# CheckAhead(): unchanged
 
 # Compact()
 def rows(A: float32[4, 6], S: float32[4]):

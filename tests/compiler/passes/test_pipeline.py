@@ -16,8 +16,8 @@ AVX2 = Target.parse("llvm -mcpu=x86-64-v3")
 def test_a_pipeline_prints_its_passes_with_their_options() -> None:
     assert str(lowering(AVX2)) == (
         "CheckConcrete() -> LowerInit() -> LegalizeVectors(vector_bytes=32, unroll_limit=16) -> "
-        "Simplify() -> CheckVectors() -> CheckReads() -> CheckSteps() -> CheckOverlap() -> Compact() -> "
-        "AlignStorage() -> CheckRegisters(most=65536)"
+        "Simplify(threads=1) -> CheckVectors() -> CheckReads() -> CheckSteps() -> CheckOverlap() -> "
+        "CheckAhead() -> Compact() -> AlignStorage() -> CheckRegisters(most=65536)"
     )
 
 

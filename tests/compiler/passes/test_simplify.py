@@ -64,7 +64,8 @@ def test_the_loops_become_the_iteration_variables(matmul: PrimFunc) -> None:
     assert kinds == {"i": s, "j": s, "k_0": r, "k_1": r}
 
 
-def test_parallel_loops_run_serially(chain: PrimFunc) -> None:
+def test_parallel_loops_run_serially_on_one_thread(chain: PrimFunc) -> None:
     sch = Schedule(chain)
     sch.parallel(*sch.get_loops(sch.get_block("C")))
     assert "parallel" not in str(Simplify().run(sch.func))
+    assert "parallel" in str(Simplify(threads=2).run(sch.func))

@@ -75,7 +75,7 @@ def resealed(path: Path, old: bytes, new: bytes) -> None:
 def test_another_format_is_refused_naming_both(tmp_path: Path) -> None:
     path = tilewright.build(product()).export(tmp_path / "k.o")
     resealed(path, b'{"format":1,', b'{"format":7,')
-    assert refusal(path) == "has format 7; this version reads format 1"
+    assert refusal(path) == "has format 7; this version reads the formats 1 and 2"
 
 
 def test_metadata_without_a_field_are_refused(tmp_path: Path) -> None:

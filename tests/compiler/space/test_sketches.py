@@ -7,7 +7,20 @@ import numpy as np
 
 from tilewright.compiler import interpret
 from tilewright.compiler.arith import Atom, Poly, Var, evaluate, poly, proven_negative, substitute
-from tilewright.compiler.ir import Block, For, PrimFunc, Stmt, map_expr, structural_equal
+from tilewright.compiler.ir import (
+    Binary,
+    Block,
+    Buffer,
+    Expr,
+    For,
+    InBounds,
+    PrimFunc,
+    Select,
+    Stmt,
+    map_expr,
+    map_loads,
+    structural_equal,
+)
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import FEATURE_NAMES, Sketch, SketchColumns, default_schedule, space_of
 from tilewright.compiler.target import Target
@@ -18,8 +31,8 @@ def configs(sketch: Sketch, n: int) -> np.ndarray:
 
 
 def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
-    """The program with integers for its knobs; predicates that became provable are left out, and a loop of
-    extent 1 is 0."""
+    """The program with integers for its knobs; predicates that became provable or equal are left out, and a
+    loop of extent 1 is 0."""
 
     def at(p: Poly) -> Poly:
         return substitute(p, values)
@@ -35,13 +48,34 @@ def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
             return replace(s, var=var, body=tuple(stmt(x) for x in s.body))
         assert isinstance(s, Block)
         binds = tuple(at(b) for b in s.binds)
-        predicates = tuple(p for p in map(at, s.predicates) if not proven_negative(p))
+        predicates = tuple(dict.fromkeys(p for p in map(at, s.predicates) if not proven_negative(p)))
         iters = tuple(new(v) for v in s.iters)
         indices = tuple(at(i) for i in s.indices)
-        value = map_expr(s.value, at)
-        return replace(s, iters=iters, binds=binds, predicates=predicates, indices=indices, value=value)
+        value = map_loads(unguarded(map_expr(s.value, at)), lambda x: replace(x, buffer=sized(x.buffer)))
+        return replace(
+            s,
+            iters=iters,
+            binds=binds,
+            predicates=predicates,
+            indices=indices,
+            value=value,
+            buffer=sized(s.buffer),
+        )
 
-    return replace(func, body=tuple(stmt(s) for s in func.body))
+    allocs = {b: replace(b, shape=tuple(map(at, b.shape))) for b in func.allocs}
+
+    def sized(b: Buffer) -> Buffer:
+        return allocs.get(b, b)
+
+    return replace(func, body=tuple(stmt(s) for s in func.body), allocs=tuple(allocs.values()))
+
+
+def unguarded(e: Expr) -> Expr:
+    """A step that contributes nothing past a tail, without conditions that hold everywhere."""
+    if type(e) is not Binary or type(e.b) is not Select or type(e.b.cond) is not InBounds:
+        return e
+    left = tuple(p for p in e.b.cond.conditions if not proven_negative(p))
+    return replace(e, b=replace(e.b, cond=InBounds(left)) if left else e.b.a)
 
 
 def tiles_fit(sketch: Sketch, values: dict[Atom, int]) -> bool:

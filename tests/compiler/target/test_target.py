@@ -337,16 +337,17 @@ def test_a_triple_is_of_ascii() -> None:
     )
 
 
-def test_several_threads_are_refused() -> None:
-    assert refusal("llvm -num-threads=4") == (
-        "target llvm: num-threads=4: only 1 is possible until there is a thread pool"
-    )
+def test_several_threads_are_another_target() -> None:
+    one, two = (Target.parse(f"llvm -mcpu=x86-64-v3 -num-threads={n}") for n in (1, 2))
+    assert (two.num_threads, Target.parse(str(two))) == (2, two)
+    assert one.key == Target.parse("llvm -mcpu=x86-64-v3").key != two.key
 
 
 @pytest.mark.parametrize(
     ("attribute", "value", "message"),
     [
         ("num-threads", 0, "num-threads=0: must be an integer of at least 1"),
+        ("num-threads", 513, "num-threads=513: must be at most 512"),
         ("num-threads", "two", "num-threads='two': must be an integer of at least 1"),
         ("num-threads", True, "num-threads=True: must be an integer of at least 1"),
         ("num-threads", 1.0, "num-threads=1.0: must be an integer of at least 1"),

@@ -1,0 +1,1 @@
+"""What the benchmarks of this folder share: workloads, contenders, timing, rooflines, reports."""
