@@ -87,10 +87,15 @@ def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) ->
 
 
 def operations(block: Block) -> int:
-    """About how many instructions compute one element, or one vector of them, without reads and writes."""
-    return sum(_INSTRUCTIONS.get(type(e), 0) for e in walk_expr(block.value)) + sum(
-        _FUNCTION for e in walk_expr(block.value) if type(e) is Unary and e.op not in ("neg", "abs", "not")
-    )
+    """About how many instructions compute one element, or one vector of them, without reads, writes and
+    guards."""
+    count = 0
+    for e in walk_expr(block.value):
+        guards = type(e) is Select and type(e.cond) is InBounds
+        count += 0 if guards else _INSTRUCTIONS.get(type(e), 0)
+        if type(e) is Unary and e.op not in ("neg", "abs", "not"):
+            count += _FUNCTION
+    return count
 
 
 def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:

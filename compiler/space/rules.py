@@ -65,7 +65,9 @@ def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structu
     """Every structure of a group, rule by rule. Where the processor adds up products itself, or conversions
     can leave the loops, the other ones are worth a sketch only if none of those can be made."""
     found: list[Structure] = [*dot_products(func, group, target)]
-    found = found or [*converted(func, group, target, (dot_products, *RULES))]
+    if not found and not group.rows:
+        # What is read only once is converted where it is read.
+        found = [*converted(func, group, target, (dot_products, *RULES))]
     yield from found
     for rule in RULES:
         for structure in rule(func, group, target):
