@@ -13,6 +13,7 @@ from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upp
 from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
 from ..ir.annotations import is_ahead
 from .compile import ColumnCompiler
+from .rows_in_memory import last_dim
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
 FEATURE_SCHEMA = 1
@@ -215,9 +216,9 @@ class _Features:
         else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
         out: list[str] = []
-        for _, indices in self.accesses:
+        for buffer, indices in self.accesses:
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            last = len(indices) - (1 if self.steps == 1 else 2)
+            last = last_dim(buffer) if self.steps == 1 and indices else len(indices) - 2
             unit = lane is not None and moving == [last] and indices[last].coefficient(lane) == 1
             out.append("0.0" if not moving else "1.0" if unit else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))

@@ -10,6 +10,7 @@ from ..ir import Binary, Block, IterKind, Load, PrimFunc, buffers_read, loads
 from ..ir.rules import REDUCERS
 from ..schedule.find import readers, writers
 from ..schedule.primitives.inline import is_permutation
+from .rows_in_memory import last_dim
 
 
 def lane_axis(b: Block) -> int | None:
@@ -27,8 +28,9 @@ def lane_axis(b: Block) -> int | None:
 
 
 def _is_contiguous(x: Load, it: Var) -> bool:
-    last = x.indices[-1]
-    return last.coefficient(it) == 1 and not any(it in i.vars() for i in (*x.indices[:-1], last - it))
+    d = last_dim(x.buffer)
+    others = (*x.indices[:d], *x.indices[d + 1 :], x.indices[d] - it)
+    return x.indices[d].coefficient(it) == 1 and not any(it in i.vars() for i in others)
 
 
 def is_row_reduction(b: Block) -> bool:
