@@ -21,7 +21,7 @@ from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
 from .rows_in_memory import last_dim
 from .sketch import Constraint
-from .windows import Windows
+from .windows import Windows, lane_stride
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
@@ -67,6 +67,8 @@ def lane_use(load: Load, it: Var) -> str:
     if not dims:
         return "none"
     if dims == [last_dim(load.buffer)] and load.indices[dims[0]].coefficient(it) == 1:
+        return "unit"
+    if len(dims) > 1 and lane_stride(load, it) == 1:
         return "unit"
     return "pack" if len(dims) == 1 and load.indices[dims[0]].atom == it else "bad"
 
