@@ -31,6 +31,7 @@ from ..ir import (
 from ..ir.annotations import is_ahead
 from ..schedule.find import writers
 from .compile import ColumnCompiler
+from .rows_in_memory import last_dim
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
 FEATURE_SCHEMA = 2
@@ -293,9 +294,9 @@ class _Features:
         # Behind a guard each lane is read by itself.
         most = 1 if self.is_guarded() else MAX_STRIDE
         out: list[str] = []
-        for (_, indices), turned in zip(self.accesses, self.by_registers, strict=True):
+        for (buffer, indices), turned in zip(self.accesses, self.by_registers, strict=True):
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            last = len(indices) - (1 if self.steps == 1 else 2)
+            last = last_dim(buffer) if self.steps == 1 and indices else len(indices) - 2
             unit = lane is not None and moving == [last] and _near(indices[last], lane, most)
             out.append("0.0" if not moving else "1.0" if unit or turned else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))

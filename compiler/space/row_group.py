@@ -21,6 +21,7 @@ from ..ir import (
 from ..ir.rules import REDUCERS
 from ..schedule.find import readers, writers
 from ..schedule.primitives.inline import is_permutation
+from .rows_in_memory import last_dim
 
 #: Steps below which a loop is too short for vectors beside each other.
 SHORT = 64
@@ -41,8 +42,9 @@ def lane_axis(b: Block) -> int | None:
 
 
 def _is_contiguous(x: Load, it: Var) -> bool:
-    last = x.indices[-1]
-    return last.coefficient(it) == 1 and not any(it in i.vars() for i in (*x.indices[:-1], last - it))
+    d = last_dim(x.buffer)
+    others = (*x.indices[:d], *x.indices[d + 1 :], x.indices[d] - it)
+    return x.indices[d].coefficient(it) == 1 and not any(it in i.vars() for i in others)
 
 
 def contiguous_steps(b: Block) -> list[int]:
