@@ -25,6 +25,8 @@ from .windows import Windows, lane_stride
 
 #: Output channels of a group that fill lanes of their own.
 MIN_LANES = 4
+#: With fewer lanes than this, an axis is only taken where no other has as many.
+FEW_LANES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,9 @@ def _lanes(
         must = tuple(b for b in bad)
         may = [b for b, s in strides.items() if s == 1 and b in weights and not bad]
         found += [(n, must), *((n, (b,)) for b in may)]
+    # Few lanes are no match for many.
+    most = max((main.iters[n].extent.const or 0 for n, _ in found), default=0)
+    found = [f for f in found if (main.iters[f[0]].extent.const or 0) >= min(most, FEW_LANES)]
     # Broadcasts of what lies still are cheaper than vectors that begin anywhere.
     yield from sorted(found, key=lambda f: any(lane_stride(x, main.iters[f[0]]) == 0 for x in reads) is False)
 
