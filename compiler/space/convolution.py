@@ -148,8 +148,9 @@ def _lanes(
         weights = {x.buffer for x in reads if not _moved(x, windows.places)} - produced
         if any(b not in weights for b in bad):
             continue
-        must = tuple(b for b in bad)
-        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad]
+        # Constants are packed in any case, ahead of the calls.
+        must = tuple(b for b in bad if not b.constant)
+        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and not b.constant]
         found += [(n, must), *((n, (b,)) for b in may)]
     # Few lanes are no match for many.
     most = max((main.iters[n].extent.const or 0 for n, _ in found), default=0)

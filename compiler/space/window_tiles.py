@@ -15,8 +15,9 @@ from typing import Any, Literal
 from ..arith import Knob, Poly, Var, evaluate, poly
 from ..ir import Block, Buffer, IterKind, buffers_read, loads
 from ..ir.func import fresh
-from ..schedule import LoopRV, Schedule
+from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
+from .ahead import constants_of, pack_ahead, packed_order
 from .contraction import MAX_BODY, divisors, lane_widths
 from .groups import Group
 from .sketch import Constraint
@@ -125,6 +126,7 @@ class WindowTiles:
         self.lanes = self.knob("vl", widths) if len(widths) > 1 else widths[0]
         for buffer in choice.packed:
             self.pack(buffer)
+        ahead = [self.copy_of(b) for b in constants_of(self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
@@ -134,6 +136,8 @@ class WindowTiles:
         if choice.padding == "strip":
             self.pad_strips(strip)
         self.move_epilogue(last, between[-1] if between else strip)
+        for copy in ahead:
+            pack_ahead(sch, copy, between[-1] if between else strip)
         sch.decompose_reduction(self.block, serial[0])
 
     def widths(self) -> tuple[int, ...]:
@@ -152,6 +156,12 @@ class WindowTiles:
         return self.sch.cache_write(self.block, 0, "register").name
 
     # ---- packing ----
+    def copy_of(self, buffer: Buffer) -> BlockRV:
+        """A copy of a constant, in the order in which a tile walks it."""
+        slot = buffers_read(self.sch.func.block(self.group.main)[1]).index(buffer)
+        order = packed_order(self.main, buffer, self.lane_var, self.reduction())
+        return self.sch.cache_read(self.block, slot, "local", order)
+
     def pack(self, buffer: Buffer) -> None:
         """A copy of the whole operand, in the order in which the reduction walks it, in blocks of lanes: the
         one step that packing is."""
