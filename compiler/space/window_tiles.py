@@ -238,6 +238,9 @@ class WindowTiles:
                 first, inner = sch.split(loops[v], [None, r], overlap=1)
                 between.append(first)
             tile.append(inner)
+        if self.moves_data(self.lane_var):
+            # Side by side in memory, and read once.
+            between = [x for x in between if x is not registers[0]] + [registers[0]]
         if strip is None:
             strip, *between = between
         tile.append(registers[1])
