@@ -88,9 +88,11 @@ def convolutions(
             )
             for c in choices:
                 yield Rewritten(rewrite, c, f"{what}, {c.name}")
-            if rewrite is places_as_one:
+            if rewrite is places_as_one and main.indices[-1].atom in windows.places:
                 # Places that fill no vectors are better read one by one, and written across.
-                yield from (c for c in _over_windows(func, group, target) if c.choice.packed)
+                for c in _over_windows(func, group, target):
+                    if main.iters[c.choice.lane] not in windows.places:
+                        yield c
             return
     yield from _over_windows(func, group, target)
     yield Contraction(None, (), bool(group.producers), "scalar")
