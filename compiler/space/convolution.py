@@ -20,8 +20,8 @@ from ..target import Target
 from .contraction import Contraction, contractions
 from .groups import Group
 from .sketch import Constraint
-from .window_tiles import Padding, WindowChoice, WindowTiles, lane_stride
-from .windows import Windows
+from .window_tiles import Padding, WindowChoice, WindowTiles
+from .windows import Windows, lane_stride
 
 #: Output channels of a group that fill lanes of their own.
 MIN_LANES = 4
@@ -86,6 +86,9 @@ def convolutions(
             )
             for c in choices:
                 yield Rewritten(rewrite, c, f"{what}, {c.name}")
+            if rewrite is places_as_one:
+                # Places that fill no vectors are better read one by one, and written across.
+                yield from (c for c in _over_windows(func, group, target) if c.choice.packed)
             return
     yield from _over_windows(func, group, target)
     yield Contraction(None, (), bool(group.producers), "scalar")

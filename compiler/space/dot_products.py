@@ -358,22 +358,24 @@ class _Rule:
         """What is to be taken off is added up from each packed panel, by the same instruction."""
         sch, choice = self.sch, self.choice
         assert self.vectors is not None
-        lane = sch.compute_at(write, self.panel)[-1]
-        outer, vectors, lanes = sch.split(lane, [None, self.vectors, choice.lanes])
-        loops = sch.compute_at(made, outer)
+        at, vectors, lanes = sch.split(
+            sch.compute_at(write, self.panel)[-1], [None, self.vectors, choice.lanes]
+        )
+        sch.unroll(vectors)
+        sch.vectorize(lanes)
+        loops = sch.compute_at(made, at)
         kinds = sch.func.block(made.name)[1].kinds
         kept = [x for x, k in zip(loops, kinds, strict=True) if k is IterKind.SPATIAL]
         steps = [x for x, k in zip(loops, kinds, strict=True) if k is IterKind.REDUCE]
-        v, n = sch.split(kept[-1], [None, choice.lanes])
+        vectors, n = sch.split(kept[-1], [None, choice.lanes])
         # Split as the main block is, so that both are seen to read the same part of the panel.
         new = [sch.split(x, [None, *f]) for x, f in zip(steps, self.factors, strict=True)]
         s = new[self.reductions.index(choice.step)].pop()
         serial = [x for parts in new for x in parts]
-        sch.reorder(*kept[:-1], *serial, v, s, n)
-        for loop in (v, s, vectors):
-            sch.unroll(loop)
-        for loop in (n, lanes):
-            sch.vectorize(loop)
+        sch.reorder(*kept[:-1], *serial, vectors, s, n)
+        sch.unroll(vectors)
+        sch.unroll(s)
+        sch.vectorize(n)
         sch.decompose_reduction(made, serial[0])
 
     def move_pack(self, loops: list[LoopRV]) -> None:

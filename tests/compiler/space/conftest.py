@@ -11,6 +11,8 @@ from tilewright.compiler.target import Target
 WORKLOADS: Mapping[str, dict[str, Any]] = {
     "matmul": {"op": "matmul", "m": 19, "n": 37, "k": 12},
     "dense": {"op": "dense", "m": 5, "n": 24, "k": 16, "bias": True, "activation": "gelu"},
+    "rows by rows": {"op": "dense", "m": 5, "n": 7, "k": 37, "weights": "nk", "bias": True},
+    "attention": {"op": "batch_matmul", "b": 2, "m": 9, "n": 17, "k": 16, "transpose_b": True},
     "conv2d": {
         "op": "conv2d",
         "ci": 4,
