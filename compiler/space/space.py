@@ -9,7 +9,7 @@ from .groups import Group, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
-from .threads import share_out
+from .threads import deal_out, share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
 MAX_SKETCHES = 12
@@ -31,6 +31,8 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
         )
     base = Schedule(func)
     inline_elementwise(base)
+    if target.num_threads > 1 and target.math == "reassoc":
+        deal_out(base, target.num_threads)
     refused: dict[str, str] = {}
     for by_rows in (True, False):
         groups = groups_of(base.func, by_rows=by_rows)
