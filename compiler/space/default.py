@@ -18,7 +18,11 @@ from .sketch import SearchSpace, Sketch
 from .space import space_of
 from .symbolic import symbolic_schedule
 
-_COLUMN = {name: n for n, name in enumerate(FEATURE_NAMES)}
+#: The features that the estimate reads, as their numbers among all.
+_CHOSEN = tuple(
+    n for n, name in enumerate(FEATURE_NAMES) if not name.startswith(("extent.", "elements.", "lines."))
+)
+_COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768
 #: Cycles of each thing that a block does; fitted to the logarithms of the times of about 800 kernels of
@@ -89,19 +93,26 @@ def _best_of(sketch: Sketch, target: Target) -> list[tuple[float, Sketch, NDArra
 
 def estimate(sketch: Sketch, population: Population, target: Target) -> NDArray[np.float64]:
     """Estimated cycles of one call, shape (n,). An estimate to rank configs by, not a prediction."""
-    total = np.zeros(len(population))
+    cycles: NDArray[np.float64] = terms_of(sketch, population, target) @ np.array(list(CYCLES.values()))
+    return cycles
+
+
+def terms_of(sketch: Sketch, population: Population, target: Target) -> NDArray[np.float64]:
+    """How often each thing of CYCLES happens in one call, shape (n, len(CYCLES))."""
+    total = np.zeros((len(population), len(CYCLES)))
     for main in sketch.mains:
-        total += terms(_features_of(sketch, main, population), target) @ np.array(list(CYCLES.values()))
+        total += terms(_features_of(sketch, main, population), target)
     return total
 
 
 def _features_of(sketch: Sketch, main: str, population: Population) -> NDArray[np.float64]:
+    """The features of _CHOSEN, shape (n, len(_CHOSEN))."""
     if main == sketch.main:
-        return sketch.columns.features(population).astype(np.float64)
+        return sketch.columns.features(population, _CHOSEN).astype(np.float64)
     c = ColumnCompiler(sketch.knobs)
     evaluate = c.compile(feature_columns(sketch.func, main, sketch.index, c))
-    out = np.empty((len(FEATURE_NAMES), len(population)), np.float32)
-    return evaluate(population.T.astype(np.float32), out).T.astype(np.float64)
+    out = np.empty((len(_CHOSEN), len(population)), np.float32)
+    return evaluate(population.T.astype(np.float32), out, _CHOSEN).T.astype(np.float64)
 
 
 def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
@@ -116,8 +127,10 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     latency = BUSY_ACCUMULATORS / np.maximum(col("accumulators"), 1)
     outputs = col("padded.0") * col("padded.1") * col("padded.2")
     gathers = sum((col(f"lane stride.{s}") == 2).astype(np.float64) for s in range(1, SLOTS))
+    # A multiply-add is one instruction, and so is what fetches its operand.
+    work = np.maximum(col("operations") / 2, 1)
     found = {
-        "vector operation": vectors,
+        "vector operation": vectors * work,
         "load beyond one for each operation": vectors * np.maximum(loads - 1, 0),
         "operation that waits for an accumulator": vectors * np.maximum(latency - 1, 0),
         "load that is guarded": vectors * loads * col("guarded"),
@@ -155,4 +168,6 @@ def _streamed(f: NDArray[np.float64], felt: str, room: float, counted: str) -> N
         stops = open_ & ((f[:, _COLUMN[f"{felt}.{level}"]] > room) | (level == LEVELS - 1))
         out = np.where(stops, trips / np.maximum(inside, 1) * f[:, _COLUMN[f"{counted}.{level}"]], out)
         open_ &= ~stops
+        if not open_.any():
+            break
     return out

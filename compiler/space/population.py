@@ -131,14 +131,14 @@ class SketchColumns:
             child[fresh, k] = d[rng.integers(0, len(d), int(fresh.sum()))]
         return child[self.valid(child)]
 
-    def features(self, population: Population) -> NDArray[np.float32]:
-        """shape (n, len(FEATURE_NAMES))"""
-        n = len(population)
+    def features(self, population: Population, chosen: tuple[int, ...] | None = None) -> NDArray[np.float32]:
+        """shape (n, len(FEATURE_NAMES)), or (n, len(chosen)) of those with these numbers."""
+        n, count = len(population), len(FEATURE_NAMES if chosen is None else chosen)
         columns = population.T.astype(np.float32)
-        out = np.empty((n, len(FEATURE_NAMES)), np.float32)
-        buffer = np.empty((len(FEATURE_NAMES), min(n, _CHUNK)), np.float32)
+        out = np.empty((n, count), np.float32)
+        buffer = np.empty((count, min(n, _CHUNK)), np.float32)
         for start in range(0, n, _CHUNK):
             part = columns[:, start : start + _CHUNK]
             rows = buffer[:, : part.shape[1]]
-            out[start : start + _CHUNK] = self._features(part, rows).T
+            out[start : start + _CHUNK] = self._features(part, rows, chosen).T
         return out

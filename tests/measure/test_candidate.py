@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from measuring import failure_of
 
-from tilewright import te
+from tilewright import te, topi
 from tilewright.compiler.ir import PrimFunc, to_json
 from tilewright.compiler.runtime import ParamInfo
 from tilewright.compiler.schedule import Schedule
@@ -148,6 +148,14 @@ def test_a_default_schedule_is_built_checked_and_timed(runner: Runner) -> None:
     func = matmul(33, 65, 17)
     result = runner.measure(item(func, default_schedule(func, Target.parse("llvm"))))
     assert (result.failure, len(result.samples), result.seconds) == (None, 3, min(result.samples))
+
+
+def test_a_kernel_with_packed_constants_is_built_checked_and_timed(runner: Runner) -> None:
+    func = topi.create({"op": "dense", "m": 9, "n": 40, "k": 17, "bias": True, "constant_weights": True})
+    schedule = default_schedule(func, Target.parse("llvm"))
+    steps = [step["do"] for step in schedule.trace.to_json()["steps"]]
+    result = runner.measure(item(func, schedule))
+    assert (steps.count("compute_ahead"), result.failure, len(result.samples)) == (1, None, 3)
 
 
 def test_two_measurements_of_a_kernel_agree(runner: Runner) -> None:

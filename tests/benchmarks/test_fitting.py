@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+from bench.fitting import fitted, judged
+
+
+def test_coefficients_that_made_the_times_are_found_again() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.lognormal(0.0, 1.0, (300, 4))
+    true = np.array([2.0, 0.5, 1.0, 4.0])
+    groups = np.array(["a", "b", "c"] * 100)
+    found = fitted(table, table @ true, groups, np.ones(4))
+    assert found == pytest.approx(true, rel=0.1)
+
+
+def test_a_coefficient_that_no_time_tells_stays_as_it_was() -> None:
+    rng = np.random.default_rng(0)
+    table = rng.lognormal(0.0, 1.0, (100, 3))
+    table[:, 1] = 0.0
+    found = fitted(table, table @ np.array([1.0, 9.0, 3.0]), np.array(["a"] * 100), np.array([1.0, 7.0, 1.0]))
+    assert found[1] == pytest.approx(7.0)
+
+
+def test_an_estimate_is_judged_by_its_ranks_and_by_what_it_chose() -> None:
+    times = np.array([1.0, 2.0, 3.0, 4.0])
+    assert judged(times * 5, times) == (pytest.approx(1.0), 1.0)
+    assert judged(-times, times) == (pytest.approx(-1.0), 4.0)
