@@ -16,7 +16,10 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.compiler.ir import PrimFunc
 
 LAUNCHES = """\
 declare void @tilewright_parallel(ptr, ptr, i64, i64)
@@ -85,13 +88,12 @@ def _microseconds(call: Callable[[], object]) -> float:
     return (time.perf_counter() - start) * 1e6
 
 
-def kernels(operator: dict[str, Any], threads: int, trials: int) -> dict[str, Callable[[], None]]:
+def kernels(func: PrimFunc, threads: int, trials: int) -> dict[str, Callable[[], None]]:
     """The contenders, checked: for one thread, for several, and the latter held to one."""
     import tilewright as tw
-    from tilewright.compiler import interpret, topi
+    from tilewright.compiler import interpret
     from tilewright.compiler.runtime import pool
 
-    func = topi.create(operator)
     expected = interpret.expected(func, interpret.random_inputs(func, 0))
     calls: dict[str, Callable[[], None]] = {}
     for n in (1, threads):
@@ -117,21 +119,26 @@ def kernels(operator: dict[str, Any], threads: int, trials: int) -> dict[str, Ca
     return {**calls, f"{threads} held to 1": held}
 
 
-def timed(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[tuple[float, bool]]]:
-    """Seconds of a call, and whether no thread was interrupted, in each sample; the contenders in turn."""
+Sample = tuple[float, float, bool]
+"""Seconds of a call, processor seconds of all threads in it, and whether none of them was interrupted."""
+
+
+def timed(calls: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[Sample]]:
+    """Samples of the contenders, taken in turn."""
     repeats = {}
     for name, call in calls.items():
         call()
         repeats[name] = max(1, round(SAMPLE_SECONDS * 1e6 / min(_microseconds(call) for _ in range(5))))
-    samples: dict[str, list[tuple[float, bool]]] = {name: [] for name in calls}
+    samples: dict[str, list[Sample]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             call()  # wakes the threads
-            before, start = _interruptions(), time.perf_counter()
+            before, used, start = _interruptions(), time.process_time(), time.perf_counter()
             for _ in range(repeats[name]):
                 call()
             seconds = (time.perf_counter() - start) / repeats[name]
-            samples[name].append((seconds, _interruptions() == before))
+            used = (time.process_time() - used) / repeats[name]
+            samples[name].append((seconds, used, _interruptions() == before))
     return samples
 
 
@@ -142,7 +149,7 @@ def _interruptions() -> int:
 def main() -> None:
     """Prints the figures, and writes them where asked."""
     options = arguments()
-    from workloads import WORKLOADS
+    from bench.workloads import W
 
     from tilewright.compiler.target import detect
 
@@ -155,21 +162,22 @@ def main() -> None:
         f"an idle pool takes {costs['idle_core_share']:.2%} of a core"
     )
     results: dict[str, Any] = {"facts": facts, "pool": costs, "kernels": {}}
-    for workload in WORKLOADS:
+    for workload in W:
         if workload.name not in options.workloads.split(","):
             continue
         print(f"\n{workload.name}  {workload.title}")
-        calls = kernels(dict(workload.operator), options.threads, options.trials)
+        calls = kernels(workload.program(), options.threads, options.trials)
         samples = timed(calls, options.rounds)
         results["kernels"][workload.name] = samples
         best: dict[str, float] = {}
         for name, taken in samples.items():
-            kept = sorted(s for s, is_quiet in taken if is_quiet) or sorted(s for s, _ in taken)
-            quiet = sum(q for _, q in taken)
+            kept = sorted(s for s, _, is_quiet in taken if is_quiet) or sorted(s for s, _, _ in taken)
+            quiet = sum(q for _, _, q in taken)
             best[name] = kept[0]
             print(
                 f"  threads {name:12} {kept[0] * 1e6:10.1f} us at best, median "
-                f"{statistics.median(kept) * 1e6:10.1f} us, {quiet} of {len(taken)} samples undisturbed"
+                f"{statistics.median(kept) * 1e6:10.1f} us, {quiet} of {len(taken)} samples undisturbed; "
+                f"{min(used for _, used, _ in taken) * 1e6:10.1f} us of processor time"
             )
         one, several = best["1"], best[f"{options.threads}"]
         print(f"  {options.threads} threads are {one / several:.2f} x as fast as one")

@@ -66,6 +66,8 @@ class Candidate:
         workload has none is remembered too."""
         try:
             target = Target.parse(item.target)
+            if (reason := _lacks_cores(target)) is not None:
+                return Failure("build_error", reason, of_workload=True)
             if target.num_threads > 1:
                 parallel_symbols()  # compiled once, for every child
             reference = self._reference(item)
@@ -133,18 +135,20 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
     return check_and_time(item, module, reference)
 
 
-def _lacks_threads(target: Target) -> str | None:
-    """Why a kernel for several threads cannot be measured here."""
-    wanted = target.num_threads
-    if wanted == 1:
+def _lacks_cores(target: Target) -> str | None:
+    """Why a kernel for several threads should not be measured here."""
+    wanted, cores = target.num_threads, usable_cores()
+    if wanted <= cores:
         return None
-    if (cores := usable_cores()) < wanted:
-        return (
-            f"num-threads={wanted}: this worker may use {cores} cores, so that its times would mean nothing"
-        )
-    if (there := start_threads(wanted)) < wanted:
-        return f"num-threads={wanted}: the system gives this worker only {there} threads"
-    return None
+    return f"num-threads={wanted}: this worker may use {cores} cores, so that its times would mean nothing"
+
+
+def _lacks_threads(target: Target) -> str | None:
+    """Why it cannot be, for want of threads; they were started before the limits were set."""
+    wanted = target.num_threads
+    if wanted == 1 or (there := start_threads(wanted)) >= wanted:
+        return None
+    return f"num-threads={wanted}: the system gives this worker only {there} threads"
 
 
 def check_and_time(item: MeasureInput, kernel: Kernel, reference: Reference) -> MeasureResult:

@@ -37,7 +37,7 @@ class LocalSearch:
     the final rounds take comes after it.
 
     While one batch is measured (in another process), the next one is thought of in a thread, where there is a
-    second CPU to do it on; by the session's rule this changes no result.
+    CPU to do it on beside those that the kernels' threads take; by the session's rule this changes no result.
     """
 
     task: TuningTask
@@ -58,11 +58,12 @@ class LocalSearch:
     def run(self) -> Crowned | None:
         """The best of the search, None where no trial gave a time. Raises NoLegalCandidate."""
         self._begun = self.clock()
+        has_cpu = _cpus() > self.task.target.get("num-threads", 1)
         with ThreadPoolExecutor(1, thread_name_prefix="tilewright-ask") as thread:
             batch = self._ask()
             while batch:
                 self.recorder.asked(batch)
-                ahead = thread.submit(self._ask) if _cpus() > 1 else None
+                ahead = thread.submit(self._ask) if has_cpu else None
                 self._measure_all(batch)
                 batch = self._next(ahead)
         self._watch(last=True)

@@ -36,6 +36,14 @@ class LayoutSteps(Recorder):
         self._apply("pad_einsum", lambda: (primitives.pad_einsum(self.func, block.name, padding), None))
         self._record("pad_einsum", {"block": block.id, "padding": tuple(padding)})
 
+    def convert_read(self, block: BlockRV, index: int, dtype: str) -> BlockRV:
+        """See `primitives.convert_read`: the converting block."""
+        self._own("convert_read", block, BlockRV)
+        name = self._apply(
+            "convert_read", lambda: primitives.convert_read(self.func, block.name, index, dtype)
+        )
+        return self._block("convert_read", {"block": block.id, "index": index, "dtype": dtype}, name)
+
     def flip_sign(self, block: BlockRV, index: int) -> list[BlockRV]:
         """See `primitives.flip_sign`: the block that makes the excess, and the one that takes it off."""
         self._own("flip_sign", block, BlockRV)

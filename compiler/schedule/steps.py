@@ -76,6 +76,7 @@ STEPS: dict[str, Step] = {
     "tensorize": Step({"at": "target", "intrinsic": "text"}, "none"),
     "reindex": Step({"block": "block", "access": "text", "index": "int"}, "block"),
     "pad_einsum": Step({"block": "block", "padding": "integers"}, "none"),
+    "convert_read": Step({"block": "block", "index": "int", "dtype": "text"}, "block"),
     "flip_sign": Step({"block": "block", "index": "int"}, "blocks"),
     "rfactor": Step({"loop": "loop", "axis": "int"}, "block", {"axis": 0}),
     "storage_align": Step(

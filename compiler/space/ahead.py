@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ..arith import Var
@@ -16,11 +17,13 @@ def constants_of(main: Block) -> tuple[Buffer, ...]:
     return tuple(b for b in found if len(b.shape) > 1)
 
 
-def packed_order(main: Block, buffer: Buffer, lane: Var | None) -> tuple[int, ...]:
+def packed_order(main: Block, buffer: Buffer, lane: Var | None, steps: Sequence[Var] = ()) -> tuple[int, ...]:
     """The dimensions of a copy in the order in which a tile walks them: those that move with the reduction,
-    those of the tile, that of the lanes."""
+    those of the tile, that of the lanes. steps: the reduction's variables as they will be nested, where that
+    is not as they stand."""
     load = next(x for x in loads(main.value) if x.buffer is buffer)
-    steps = [v for v, k in zip(main.iters, main.kinds, strict=True) if k is IterKind.REDUCE]
+    if not steps:
+        steps = [v for v, k in zip(main.iters, main.kinds, strict=True) if k is IterKind.REDUCE]
 
     def turn(d: int) -> tuple[int, int]:
         moves = load.indices[d].vars()

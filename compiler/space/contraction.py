@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product as cartesian
 
-from ..arith import Knob, Poly, Var, poly
+from ..arith import Knob, Poly, Var, ceil_div, poly
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
 from ..ir.func import fresh
-from ..schedule import LoopRV, Schedule
+from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
 from .sketch import Constraint
-from .windows import Windows
+from .windows import Windows, lane_stride
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
@@ -67,6 +67,8 @@ def lane_use(load: Load, it: Var) -> str:
         return "none"
     if dims == [len(load.indices) - 1] and load.indices[-1].coefficient(it) == 1:
         return "unit"
+    if len(dims) > 1 and lane_stride(load, it) == 1:
+        return "unit"
     return "pack" if len(dims) == 1 and load.indices[dims[0]].atom == it else "bad"
 
 
@@ -88,7 +90,7 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         if (it.extent.const or 0) >= target.lanes(32)
         and not _scatters(main, n)
         and n not in batches(main)
-        and all(lane_use(x, it) != "bad" for x in reads)
+        and all(lane_use(x, it) in ("unit", "none") for x in reads)
     ]
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
         if kind is IterKind.REDUCE or (it.extent.const or 0) < 4:
@@ -200,6 +202,7 @@ class ContractionRule:
             (b, sch.cache_read(self.block, self.slot(b), "local", self.pack_order(b)))
             for b in self.choice.packed
         ]
+        turned = {b: sch.cache_read(copy, 0, "register") for b, copy in packs if self.is_turned(b)}
         outer, middle, tile = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         lane = [tile.pop()] if self.lanes is not None else []
@@ -215,7 +218,12 @@ class ContractionRule:
                 pack_ahead(sch, copy, middle[-1])
             else:
                 assert self.panels is not None
-                self.move_pack(buffer, sch.compute_at(copy, self.panels), self.panels)
+                made = sch.compute_at(copy, self.panels)
+                self.limit_panel(buffer, made)
+                if buffer in turned:
+                    self.turn_pack(buffer, made, turned[buffer])
+                else:
+                    self.move_pack(buffer, made)
         sch.decompose_reduction(self.block, serial[0])
 
     def result_in_registers(self) -> str | None:
@@ -283,7 +291,8 @@ class ContractionRule:
             narrow = n != lane and len(tiled) > 2 and n != spatial[-1]
             panels = bool(width) and bool(self.choice.packed)
             t = self.knob(f"{it.name}_t", fit(PANELS if panels else TILES, it.extent))
-            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, it.extent))
+            beside = self.vectors_of(it.extent) if width else it.extent
+            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, beside))
             new = self.sch.split(loops[n], [None, t, r, *width], overlap=1 + len(width))
             outer.append(new[0])
             middle.append(new[1])
@@ -294,7 +303,7 @@ class ContractionRule:
                 vectors, lanes = poly(r), new[3]
                 self.vectors, self.panels = r, new[0]
                 size, slack = size * self.lanes, 4 * self.lanes.domain[-1] - 1
-                most_vectors = -(-extent // self.lanes.domain[0])
+                most_vectors = -(-extent // self.lanes.domain[-1])
             else:
                 rows = rows * r
                 most_rows *= extent
@@ -312,6 +321,11 @@ class ContractionRule:
             # The lane axis was split first; its registers run inside the other ones, then the lanes.
             tile = [*tile[1:], tile[0], lanes]
         return outer, middle, tile
+
+    def vectors_of(self, extent: Poly) -> Poly:
+        """How many vectors of the fewest lanes cover the lane axis."""
+        assert self.lanes is not None
+        return ceil_div(extent, self.lanes.domain[0])
 
     def tile_reduction(self, loops: list[LoopRV]) -> tuple[list[LoopRV], list[LoopRV]]:
         """Splits each reduction into a serial and an unrolled loop; unrolled factors divide, so that no step
@@ -357,14 +371,37 @@ class ContractionRule:
             if behind:
                 self.sch.reorder(registers, *behind, lanes)
 
-    def move_pack(self, buffer: Buffer, loops: list[LoopRV], at: LoopRV) -> None:
-        """A packed panel for each tile of the lane axis; copied by vectors where the source runs along the
-        lanes."""
-        d = self.lane_dim(buffer)
+    def is_turned(self, buffer: Buffer) -> bool:
+        """Whether a packed copy is made by blocks of registers: read along the last dimension of the source,
+        written along that of the lanes."""
+        last = len(buffer.shape) - 1
+        narrow = (buffer.shape[last].const or 0) < 4 or self.lanes is None or self.lanes.domain[0] < 4
+        return not (buffer.constant or narrow or self.lane_dim(buffer) == last)
+
+    def limit_panel(self, buffer: Buffer, loops: list[LoopRV]) -> None:
+        """A packed panel, made for each tile of the lane axis, stays in a cache."""
         panel = poly(self.element)
         for loop in loops:
             panel = panel * loop.var.extent
         self.limit(f"panel of {buffer.name}", panel, MAX_PANEL_BYTES)
+
+    def turn_pack(self, buffer: Buffer, loops: list[LoopRV], rows: BlockRV) -> None:
+        """Copies square blocks: vectors along the source's rows, then vectors across these."""
+        assert self.lanes is not None
+        d, sch = self.lane_dim(buffer), self.sch
+        across, lane = sch.split(loops[d], [None, self.lanes])
+        along, column = sch.split(loops[-1], [None, self.lanes])
+        around = [x for x in loops[:-1] if x is not loops[d]]
+        sch.reorder(*around, across, along, column, lane)
+        sch.unroll(column)
+        sch.vectorize(lane)
+        inner = sch.compute_at(rows, along)
+        sch.unroll(inner[d])
+        sch.vectorize(inner[-1])
+
+    def move_pack(self, buffer: Buffer, loops: list[LoopRV]) -> None:
+        """Copies a panel by vectors where the source runs along the lanes, else one by one."""
+        d = self.lane_dim(buffer)
         if d == len(loops) - 1:
             assert self.lanes is not None and self.vectors is not None
             _, vectors, lanes = self.sch.split(loops[d], [None, self.vectors, self.lanes])

@@ -20,8 +20,8 @@ from ..target import Target
 from .contraction import Contraction, contractions
 from .groups import Group
 from .sketch import Constraint
-from .window_tiles import Padding, WindowChoice, WindowTiles, lane_stride
-from .windows import Windows
+from .window_tiles import Padding, WindowChoice, WindowTiles
+from .windows import Windows, lane_stride
 
 #: Output channels of a group that fill lanes of their own.
 MIN_LANES = 4
@@ -86,6 +86,9 @@ def convolutions(
             )
             for c in choices:
                 yield Rewritten(rewrite, c, f"{what}, {c.name}")
+            if rewrite is places_as_one:
+                # Places that fill no vectors are better read one by one, and written across.
+                yield from (c for c in _over_windows(func, group, target) if c.choice.packed)
             return
     yield from _over_windows(func, group, target)
     yield Contraction(None, (), bool(group.producers), "scalar")
@@ -143,8 +146,9 @@ def _lanes(
         weights = {x.buffer for x in reads if not _moved(x, windows.places)} - produced
         if any(b not in weights for b in bad):
             continue
-        must = tuple(b for b in bad)
-        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad]
+        # Constants are packed in any case, ahead of the calls.
+        must = tuple(b for b in bad if not b.constant)
+        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and not b.constant]
         found += [(n, must), *((n, (b,)) for b in may)]
     # Broadcasts of what lies still are cheaper than vectors that begin anywhere.
     yield from sorted(found, key=lambda f: any(lane_stride(x, main.iters[f[0]]) == 0 for x in reads) is False)

@@ -127,8 +127,10 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     latency = BUSY_ACCUMULATORS / np.maximum(col("accumulators"), 1)
     outputs = col("padded.0") * col("padded.1") * col("padded.2")
     gathers = sum((col(f"lane stride.{s}") == 2).astype(np.float64) for s in range(1, SLOTS))
+    # A multiply-add is one instruction, and so is what fetches its operand.
+    work = np.maximum(col("operations") / 2, 1)
     found = {
-        "vector operation": vectors,
+        "vector operation": vectors * work,
         "load beyond one for each operation": vectors * np.maximum(loads - 1, 0),
         "operation that waits for an accumulator": vectors * np.maximum(latency - 1, 0),
         "load that is guarded": vectors * loads * col("guarded"),

@@ -22,6 +22,7 @@ from ..schedule.find import readers
 from ..schedule.index_expr import Index
 from ..schedule.primitives import Factor
 from ..target import Target
+from .ahead import pack_ahead
 from .contraction import MAX_BODY, MAX_PANEL_BYTES, MIN_ACCUMULATORS, REGISTERS, TILES, divisors, fit
 from .groups import Group
 from .sketch import Constraint
@@ -58,34 +59,37 @@ class DotProduct:
 
 
 def dot_products(func: PrimFunc, group: Group, target: Target) -> Iterator[DotProduct]:
-    """Every structure that the rule knows for the group."""
+    """Every structure that the rule knows for the group. Where one packs a constant, which costs a call
+    nothing, those that pack the other factor are left out."""
     _, main = func.block(group.main)
     pair = _factors(main)
     if pair is None:
         return
-    for x_first in (True, False):
-        x, y = pair if x_first else pair[::-1]
-        found = _instruction(target, x.dtype, y.dtype)
-        step = _step(main, x, y)
-        if (
-            found is None
-            or step is None
-            or main.buffer.dtype != x.dtype.accumulator
-            or not _is_reused(main, y)
-        ):
+    found = [list(_packing(main, pair, x_first, target)) for x_first in (True, False)]
+    ahead = [made for made, y in zip(found, pair[::-1], strict=True) if y.buffer.constant and made]
+    for made in ahead or found:
+        yield from made
+
+
+def _packing(main: Block, pair: tuple[Load, Load], x_first: bool, target: Target) -> Iterator[DotProduct]:
+    """The structures that pack one of the two factors."""
+    x, y = pair if x_first else pair[::-1]
+    found = _instruction(target, x.dtype, y.dtype)
+    step = _step(main, x, y)
+    if found is None or step is None or main.buffer.dtype != x.dtype.accumulator or not _is_reused(main, y):
+        return
+    instruction, flip = found
+    for lane, it in enumerate(main.iters):
+        widths = [n for n, _ in instruction.forms if n <= (it.extent.const or 0)]
+        spatial = main.kinds[lane] is IterKind.SPATIAL
+        if not widths or not spatial or _dim(y, it) is None or _moves(x, it):
             continue
-        instruction, flip = found
-        for lane, it in enumerate(main.iters):
-            widths = [n for n, _ in instruction.forms if n <= (it.extent.const or 0)]
-            spatial = main.kinds[lane] is IterKind.SPATIAL
-            if not widths or not spatial or _dim(y, it) is None or _moves(x, it):
-                continue
-            y_lane, y_step = _dim(y, it), _dim(y, main.iters[step])
-            assert y_lane is not None and y_step is not None
-            name = f"dot product over {main.iters[step].name}, lanes {it.name}"
-            yield DotProduct(
-                lane, step, x_first, y_lane, y_step, max(widths), instruction.steps, flip, name
-            )  # fmt: skip
+        y_lane, y_step = _dim(y, it), _dim(y, main.iters[step])
+        assert y_lane is not None and y_step is not None
+        name = f"dot product over {main.iters[step].name}, lanes {it.name}"
+        yield DotProduct(
+            lane, step, x_first, y_lane, y_step, max(widths), instruction.steps, flip, name
+        )  # fmt: skip
 
 
 def _factors(main: Block) -> tuple[Load, Load] | None:
@@ -181,13 +185,19 @@ class _Rule:
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""
         sch = self.sch
+        ahead = self.operands()[1].buffer.constant
         padded = self.pad()
+        last, excess = self.group.epilogue, None
+        # What is to be taken off comes of the packed panels; of constants it is known before the calls.
+        taken = sch.flip_sign(self.block, self.slot(of_x=True)) if ahead and self.choice.flip else None
         pack = sch.cache_read(self.block, self.slot(of_x=False), "local")
         self.place_producers(padded)
-        last, excess = self.group.epilogue, None
         if self.choice.flip:
-            made, finish = sch.flip_sign(self.block, self.slot(of_x=True))
-            excess = made, sch.cache_write(made, 0, "register")
+            made, finish = taken or sch.flip_sign(self.block, self.slot(of_x=True))
+            if taken is not None:
+                sch.compute_ahead(made)
+            else:
+                excess = made, sch.cache_write(made, 0, "register")
             if last is None:
                 last = finish.name
             else:
@@ -207,7 +217,10 @@ class _Rule:
         self.move_epilogue(last, middle[-1])
         if excess is not None:
             self.move_excess(*excess)
-        self.move_pack(sch.compute_at(pack, self.panel))
+        if ahead:
+            pack_ahead(sch, pack, middle[-1])
+        else:
+            self.move_pack(sch.compute_at(pack, self.panel))
         sch.decompose_reduction(self.block, serial[0])
 
     # ---- operands ----
@@ -345,22 +358,24 @@ class _Rule:
         """What is to be taken off is added up from each packed panel, by the same instruction."""
         sch, choice = self.sch, self.choice
         assert self.vectors is not None
-        lane = sch.compute_at(write, self.panel)[-1]
-        outer, vectors, lanes = sch.split(lane, [None, self.vectors, choice.lanes])
-        loops = sch.compute_at(made, outer)
+        at, vectors, lanes = sch.split(
+            sch.compute_at(write, self.panel)[-1], [None, self.vectors, choice.lanes]
+        )
+        sch.unroll(vectors)
+        sch.vectorize(lanes)
+        loops = sch.compute_at(made, at)
         kinds = sch.func.block(made.name)[1].kinds
         kept = [x for x, k in zip(loops, kinds, strict=True) if k is IterKind.SPATIAL]
         steps = [x for x, k in zip(loops, kinds, strict=True) if k is IterKind.REDUCE]
-        v, n = sch.split(kept[-1], [None, choice.lanes])
+        vectors, n = sch.split(kept[-1], [None, choice.lanes])
         # Split as the main block is, so that both are seen to read the same part of the panel.
         new = [sch.split(x, [None, *f]) for x, f in zip(steps, self.factors, strict=True)]
         s = new[self.reductions.index(choice.step)].pop()
         serial = [x for parts in new for x in parts]
-        sch.reorder(*kept[:-1], *serial, v, s, n)
-        for loop in (v, s, vectors):
-            sch.unroll(loop)
-        for loop in (n, lanes):
-            sch.vectorize(loop)
+        sch.reorder(*kept[:-1], *serial, vectors, s, n)
+        sch.unroll(vectors)
+        sch.unroll(s)
+        sch.vectorize(n)
         sch.decompose_reduction(made, serial[0])
 
     def move_pack(self, loops: list[LoopRV]) -> None:

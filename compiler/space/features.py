@@ -7,21 +7,44 @@ counts: trees do not care about monotone maps.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 
 from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
-from ..ir import Block, Buffer, For, InBounds, IterKind, LoopKind, PrimFunc, loads, walk_expr
+from ..ir import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Compare,
+    For,
+    InBounds,
+    IterKind,
+    Load,
+    LoopKind,
+    PrimFunc,
+    Select,
+    Unary,
+    loads,
+    walk_expr,
+)
 from ..ir.annotations import is_ahead
+from ..schedule.find import writers
 from .compile import ColumnCompiler
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 1
+FEATURE_SCHEMA = 2
 LEVELS = 14
 SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
 LINE = 64
 PAGE = 4096
+#: Lanes up to this many elements apart are read by whole vectors.
+MAX_STRIDE = 4
 _COPIES = 2
+_INSTRUCTIONS: dict[type, int] = {Binary: 1, Compare: 1, Select: 1, Cast: 1, Unary: 1}
+#: More of them for an elementary function.
+_FUNCTION = 15
 _SPATIAL = 3
 
 FEATURE_NAMES: tuple[str, ...] = (
@@ -45,6 +68,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     *(f"lane stride.{slot}" for slot in range(SLOTS)),
     "executed",
     "guarded",
+    "operations",
     *(f"padded.{d}" for d in range(_SPATIAL)),
     *(f"{what}.{n}" for n in range(_COPIES) for what in ("copy work", "copy strided")),
     "sketch",
@@ -60,6 +84,26 @@ def relax(p: Poly) -> Poly:
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
     """One column for each of FEATURE_NAMES, as emitted into `c`."""
     return _Features(func, main, index, c).columns()
+
+
+def operations(block: Block) -> int:
+    """About how many instructions compute one element, or one vector of them, without reads and writes."""
+    return sum(_INSTRUCTIONS.get(type(e), 0) for e in walk_expr(block.value)) + sum(
+        _FUNCTION for e in walk_expr(block.value) if type(e) is Unary and e.op not in ("neg", "abs", "not")
+    )
+
+
+def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
+    """Dimensions that one loop walks through as one: `[i // W, i % W]` of H x W is `[i]` of H * W."""
+    shape, out = list(buffer.shape), list(indices)
+    for d in range(len(out) - 2, -1, -1):
+        if any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in out[d].atoms()):
+            both = out[d] * shape[d + 1] + out[d + 1]
+            if not any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in both.atoms()):
+                out[d : d + 2], shape[d : d + 2] = [both], [shape[d] * shape[d + 1]]
+    return (
+        (buffer, indices) if len(out) == len(indices) else (replace(buffer, shape=tuple(shape)), tuple(out))
+    )
 
 
 def row_places(buffer: Buffer) -> int:
@@ -78,9 +122,11 @@ class _Features:
         self.path: tuple[For, ...] = path[::-1]
         self.block: Block = block
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
-        accesses = [(block.buffer, block.indices)]
-        accesses += [(x.buffer, x.indices) for x in loads(block.value) if x.buffer is not block.buffer]
-        self.accesses = [(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses[:SLOTS]]
+        reads = [x for x in loads(block.value) if x.buffer is not block.buffer][: SLOTS - 1]
+        accesses = [(block.buffer, block.indices), *((y.buffer, y.indices) for y in map(self.source, reads))]
+        self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
+        #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
+        self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
         self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
         self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
@@ -97,6 +143,20 @@ class _Features:
         together = all(i and i[-1].coefficient(steps.var) == 1 for _, i in reads)
         is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
         return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
+
+    def source(self, x: Load) -> Load:
+        """What a read of registers finds there, if a copy of memory: as a read of that memory."""
+        if x.buffer.scope != "register":
+            return x
+        made = writers(self.func, x.buffer)
+        if len(made) != 1 or type(made[0].value) is not Load:
+            return x
+        iters = [i.atom for i in made[0].indices]
+        if any(type(a) is not Var for a in iters):
+            return x
+        m: dict[Atom, Poly] = {a: i for a, i in zip(iters, x.indices, strict=True) if a is not None}
+        value = made[0].value
+        return Load(value.buffer, tuple(substitute(i, m) for i in value.indices))
 
     def columns(self) -> list[str]:
         out: list[str] = []
@@ -140,7 +200,7 @@ class _Features:
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
-        out.append(self.guarded())
+        out += [self.guarded(), repr(float(operations(self.block)))]
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
         out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
         out += self.copies()
@@ -222,16 +282,21 @@ class _Features:
         return self.c.let(f"maximum({dense}, {rows} * {apart})")
 
     def lane_strides(self) -> list[str]:
-        """For each access: 0 when it does not move with the lanes, 1 for one element a lane, 2 for anything
-        else."""
+        """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
+        anything else."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
+        # Behind a guard each lane is read by itself.
+        most = 1 if self.is_guarded() else MAX_STRIDE
         out: list[str] = []
-        for _, indices in self.accesses:
+        for (_, indices), turned in zip(self.accesses, self.by_registers, strict=True):
             moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
             last = len(indices) - (1 if self.steps == 1 else 2)
-            unit = lane is not None and moving == [last] and indices[last].coefficient(lane) == 1
-            out.append("0.0" if not moving else "1.0" if unit else "2.0")
+            unit = lane is not None and moving == [last] and _near(indices[last], lane, most)
+            out.append("0.0" if not moving else "1.0" if unit or turned else "2.0")
         return out + ["0.0"] * (SLOTS - len(out))
+
+    def is_guarded(self) -> bool:
+        return any(type(e) is InBounds for e in walk_expr(self.block.value))
 
     def kinds(self) -> list[tuple[Var, IterKind]]:
         """The iteration variables, the spatial ones first, each with its kind."""
@@ -266,6 +331,13 @@ class _Features:
             lane = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
             out += [work, "0.0" if lane is not None and _unit(b, lane) else "1.0"]
         return out + ["0.0"] * (2 * _COPIES - len(out))
+
+
+def _near(index: Poly, lane: Var, most: int) -> bool:
+    """Whether lanes lie so close that whole vectors are read, and nothing is divided."""
+    return not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms()) and (
+        1 <= index.coefficient(lane) <= most
+    )
 
 
 def _unit(b: Block, lane: Var) -> bool:

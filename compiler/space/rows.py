@@ -8,7 +8,7 @@ blocks use are kept or computed anew.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..arith import Poly, Var, poly
@@ -33,9 +33,11 @@ MAX_BODY, MAX_TILE = 800, 2400
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """One structure. recompute: cheap values are computed wherever they are used instead of once."""
+    """One structure. recompute: cheap values are computed wherever they are used instead of once. merge:
+    values that are kept are reduced in the loop that computes them, where the next block does that."""
 
     recompute: bool
+    merge: bool
     name: str
     fallback: bool = False
 
@@ -50,10 +52,25 @@ def rows(func: PrimFunc, group: Group, target: Target) -> Iterator[Rows]:
     """The structures of a group of blocks over rows."""
     if not group.rows:
         return
-    shared = [n for n in group.rows[:-1] if _is_shared(func, n) and _is_cheap(func, n)]
-    if shared:
-        yield Rows(True, f"rows, recompute {' '.join(shared)}")
-    yield Rows(False, f"rows, keep {' '.join(shared)}" if shared else "rows")
+    shared = [n for n in group.rows[:-1] if _is_shared(func, n)]
+    cheap = [n for n in shared if _is_cheap(func, n)]
+    if cheap:
+        yield Rows(True, False, f"rows, recompute {' '.join(cheap)}")
+    keeping = f"rows, keep {' '.join(shared)}" if shared else "rows"
+    if any(_next(func, group.rows, n) for n in shared):
+        yield Rows(False, True, f"{keeping}, reduced at once")
+    yield Rows(False, False, keeping)
+
+
+def _next(func: PrimFunc, names: Sequence[str], name: str) -> str | None:
+    """The block right behind one, where it is a reduction of one dimension that reads what that makes."""
+    following = names[names.index(name) + 1 :][:1]
+    for other in following:
+        b = func.block(other)[1]
+        steps = [it for it, k in zip(b.iters, b.kinds, strict=True) if k is IterKind.REDUCE]
+        if len(steps) == 1 and func.block(name)[1].buffer in buffers_read(b):
+            return other
+    return None
 
 
 def _is_shared(func: PrimFunc, name: str) -> bool:
@@ -105,14 +122,17 @@ class RowsRule:
         for name in reversed(names[:-1]):
             block = sch.get_block(name)
             loops[name] = sch.get_loops(block) if at is None else sch.compute_at(block, at)
+        before: LoopRV | None = None
         for name in names:
             block = sch.get_block(name)
             if name in reductions:
-                self.reduction(block, loops[name])
+                self.reduction(block, loops[name], before)
+                before = None
                 continue
             if name != names[-1]:
                 sch.set_scope(block, 0, "local")
-            self.elementwise(name, loops[name])
+            merges = self.choice.merge and _next(sch.func, names, name) is not None
+            before = self.elementwise(name, loops[name], merges)
 
     def fresh(self, name: str) -> str:
         """A name of a knob that is not taken."""
@@ -155,27 +175,33 @@ class RowsRule:
             loops[row] = inner
         return loops, at
 
-    def elementwise(self, name: str, loops: list[LoopRV]) -> None:
-        """Vectors along the row, a few beside each other; the rows of the tile one after the other."""
+    def elementwise(self, name: str, loops: list[LoopRV], merges: bool = False) -> LoopRV | None:
+        """Vectors along the row, a few beside each other; the rows of the tile one after the other. `merges`:
+        in the order of the reduction behind it; the loop that is to be merged with its steps."""
         sch = self.sch
         _, b = sch.func.block(name)
         large = [n for n, it in enumerate(b.iters) if it.extent.const != 1]
-        for n in large[max(0, self.count - 1) : self.count]:
-            sch.unroll(loops[n])
+        tile = [loops[n] for n in large[max(0, self.count - 1) : self.count]]
+        for x in tile:
+            sch.unroll(x)
         columns = large[self.count :]
         if not columns:
-            return
+            return None
         along = b.indices[-1].atom
         lane = next((n for n in columns if b.iters[n] is along), columns[-1])
         if lane != columns[-1]:
             sch.reorder(*(loops[n] for n in columns if n != lane), loops[lane])
-        _, vectors, lanes = sch.split(loops[lane], [None, self.vectors, self.lanes])
+        beside = self.parts if merges else self.vectors
+        steps, vectors, lanes = sch.split(loops[lane], [None, beside, self.lanes])
+        if merges:
+            sch.reorder(steps, *tile, vectors, lanes)
         sch.unroll(vectors)
         sch.vectorize(lanes)
+        return steps if merges else None
 
-    def reduction(self, block: BlockRV, loops: list[LoopRV]) -> None:
+    def reduction(self, block: BlockRV, loops: list[LoopRV], before: LoopRV | None) -> None:
         """Partial results for each row of the tile, vectors beside each other, which are added up to one
-        vector, and its lanes to one element."""
+        vector, and its lanes to one element. before: a loop to run the steps in."""
         sch = self.sch
         _, b = sch.func.block(block.name)
         axis = lane_axis(b)
@@ -195,6 +221,8 @@ class RowsRule:
         self.finish(joined, len(tile) + 2)
         self.finish(block, len(tile) + 1)
         first = self.first_step(parts)
+        if before is not None:
+            first = sch.merge_loops(before, first)
         sch.decompose_reduction(parts, first)
 
     def inner(self, block: BlockRV, var: Var) -> LoopRV:
@@ -221,7 +249,8 @@ class RowsRule:
         """Keeps the unrolled code in bounds."""
         total = poly(0)
         for b in blocks:
-            count = self.parts if b.is_reduction else self.vectors
+            merges = self.choice.merge and len(b.iters) > self.count
+            count = self.parts if b.is_reduction or merges else self.vectors
             body = self.tile * count * cost(b)
             if cost(b) > 2:
                 self.limit(f"unrolled {b.name}", body, MAX_BODY)

@@ -10,10 +10,13 @@ from ..ir import PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .contraction import contractions
+from .converted import converted
 from .convolution import convolutions
+from .dot import dots
 from .dot_products import dot_products
 from .elementwise import elementwise
 from .groups import Group
+from .moves import moves
 from .rows import rows
 from .sketch import Constraint
 
@@ -55,13 +58,14 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, convolutions, contractions, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
-    """Every structure of a group, rule by rule. Where the processor adds up products itself, the other ones
-    are worth a sketch only if none of those can be made."""
-    found = list(dot_products(func, group, target))
+    """Every structure of a group, rule by rule. Where the processor adds up products itself, or conversions
+    can leave the loops, the other ones are worth a sketch only if none of those can be made."""
+    found: list[Structure] = [*dot_products(func, group, target)]
+    found = found or [*converted(func, group, target, (dot_products, *RULES))]
     yield from found
     for rule in RULES:
         for structure in rule(func, group, target):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..ir import Block, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
+from .dot import summed
 from .groups import Group, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
@@ -78,7 +79,7 @@ def _sketch(
             constraints += structure.apply(sch, g, target, tag)
         else:
             constraints += _apply_first(sch, g, target, tag)
-        tiled = worked(sch.func, g, before) if g.rows else [g.main]
+        tiled = worked(sch.func, g, before) if g.rows else [summed(sch.func, g.main)]
         mains += tiled
         main = tiled[-1] if g is heavy else main
     if target.num_threads > 1:

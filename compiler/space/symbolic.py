@@ -7,9 +7,10 @@ from collections.abc import Callable
 from ..arith import Var
 from ..codegen.errors import BuildError
 from ..codegen.lower import lower
-from ..ir import Block, IterKind, PrimFunc, loads, walk_expr
+from ..ir import Block, IterKind, PrimFunc, buffers_read, loads, walk_expr
 from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..target import Target
+from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group, groups_of, inline_elementwise
 
 #: Rows of a tile of accumulators, and vectors of lanes beside each other where registers are wide.
@@ -71,6 +72,7 @@ def _tiled(sch: Schedule, group: Group, target: Target) -> None:
     for producer in group.producers:
         _vectors(sch, producer, target)
     main = sch.get_block(group.main)
+    copies = _copies_of_constants(sch, main)
     _, b = sch.func.block(group.main)
     loops = sch.get_loops(main)
     spatial = [x for x, kind in zip(loops, b.kinds, strict=True) if kind is IterKind.SPATIAL]
@@ -87,6 +89,8 @@ def _tiled(sch: Schedule, group: Group, target: Target) -> None:
     outer = [*spatial[:-2], *([rows[0]] if rows else []), lane_0]
     inner = [*([rows[1]] if rows else []), lane_1]
     sch.reorder(*outer, *steps, *inner)
+    for copy in copies:
+        pack_ahead(sch, copy, lane_0)
     moved = _written_back(sch, group, main, lane_0)
     for loop in moved[:-1]:
         sch.unroll(loop)
@@ -95,6 +99,17 @@ def _tiled(sch: Schedule, group: Group, target: Target) -> None:
     for loop in (lane_1, moved[-1]):
         (sch.vectorize if in_lanes else sch.unroll)(loop)
     sch.decompose_reduction(main, steps[0])
+
+
+def _copies_of_constants(sch: Schedule, main: BlockRV) -> list[BlockRV]:
+    """Copies of what is constant, the dimension of the last spatial variable last."""
+    _, b = sch.func.block(main.name)
+    spatial = [it for it, kind in zip(b.iters, b.kinds, strict=True) if kind is IterKind.SPATIAL]
+    copies: list[BlockRV] = []
+    for x in constants_of(b) if spatial else ():
+        slot = buffers_read(sch.func.block(main.name)[1]).index(x)
+        copies.append(sch.cache_read(main, slot, "local", packed_order(b, x, spatial[-1])))
+    return copies
 
 
 def _written_back(sch: Schedule, group: Group, main: BlockRV, at: LoopRV) -> list[LoopRV]:

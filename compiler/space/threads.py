@@ -34,9 +34,10 @@ def _is_worth_it(root: For) -> bool:
 
 
 def _points(b: Block) -> int:
+    """Its instances, about: the variables that an iteration was split into, all with the smallest tiles."""
     total = 1
     for it in b.iters:
-        total *= it.extent.const or 1
+        total *= _largest(it.extent)
     return total
 
 
@@ -84,8 +85,11 @@ def _largest(extent: Poly) -> int:
 
 
 def _busy(loop: LoopRV, threads: int) -> list[Constraint]:
+    """At most that much idle time, or what the smallest tiles come to where that is more."""
     extent = loop.var.extent
-    if not extent.knobs() or _largest(extent) < CHOICE // 2 * threads:
+    most = _largest(extent)
+    if not extent.knobs() or most < threads:
         return []
+    allowed = max(IDLE + 1, -(-IDLE * -(-most // threads) * threads // most))
     rounds = ceil_div(extent, threads) * threads
-    return [Constraint("threads left idle", rounds * IDLE - extent * (IDLE + 1), 0)]
+    return [Constraint("threads left idle", rounds * IDLE - extent * allowed, 0)]

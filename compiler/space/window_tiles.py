@@ -12,20 +12,20 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any, Literal
 
-from ..arith import Fn, Knob, Poly, Var, poly
-from ..ir import Block, Buffer, IterKind, Load, buffers_read, loads
+from ..arith import Knob, Poly, Var, evaluate, poly
+from ..ir import Block, Buffer, IterKind, buffers_read, loads
 from ..ir.func import fresh
-from ..schedule import LoopRV, Schedule
+from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
+from .ahead import constants_of, pack_ahead, packed_order
 from .contraction import MAX_BODY, divisors, lane_widths
 from .groups import Group
 from .sketch import Constraint
+from .windows import lane_stride
 
 #: `inline`: guards at each read. `strip`: a padded copy for each strip of rows.
 Padding = Literal["none", "inline", "strip"]
 
-#: Loads of lanes this far apart are a few vectors and a shuffle.
-MAX_STRIDE = 4
 #: Share of the places that may be computed twice, or masked, for a register tile.
 WASTE = 1.1
 PLACES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16)
@@ -49,21 +49,6 @@ class WindowChoice:
     channels_inside: bool
 
 
-def lane_stride(load: Load, it: Var, places: tuple[Var, ...] = ()) -> int | None:
-    """How many elements apart lanes along `it` read; None for more than MAX_STRIDE, for no fixed number, and
-    where another place of a window lies between."""
-    flat, pitch, passed = poly(0), poly(1), set[Var]()
-    for i, extent in zip(reversed(load.indices), reversed(load.buffer.shape), strict=True):
-        if it in i.vars() and passed & set(places):
-            return None
-        passed |= i.vars() - {it}
-        flat, pitch = flat + i * pitch, pitch * extent
-    if any(isinstance(a, Fn) and it in a.vars for a in flat.atoms()):
-        return None
-    stride = flat.coefficient(it)
-    return stride if 0 <= stride <= MAX_STRIDE else None
-
-
 def even_parts(extent: int, domain: tuple[int, ...]) -> tuple[int, ...]:
     """The values of the domain of which little more than the extent is covered by whole pieces."""
     fitting = [d for d in domain if d <= extent] or [1]
@@ -79,6 +64,13 @@ def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
         return (index[-1] // size, *index[:-1], index[-1] % size)
 
     return layout
+
+
+def _least(extent: Poly) -> int:
+    """The smallest value over the knobs' domains."""
+    knobs = sorted(extent.knobs(), key=lambda k: k.name)
+    every = cartesian(*(k.domain for k in knobs))
+    return min(evaluate(extent, dict(zip(knobs, values, strict=True))) for values in every)
 
 
 class WindowTiles:
@@ -134,6 +126,7 @@ class WindowTiles:
         self.lanes = self.knob("vl", widths) if len(widths) > 1 else widths[0]
         for buffer in choice.packed:
             self.pack(buffer)
+        ahead = [self.copy_of(b) for b in constants_of(self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
@@ -143,6 +136,8 @@ class WindowTiles:
         if choice.padding == "strip":
             self.pad_strips(strip)
         self.move_epilogue(last, between[-1] if between else strip)
+        for copy in ahead:
+            pack_ahead(sch, copy, between[-1] if between else strip)
         sch.decompose_reduction(self.block, serial[0])
 
     def widths(self) -> tuple[int, ...]:
@@ -161,6 +156,12 @@ class WindowTiles:
         return self.sch.cache_write(self.block, 0, "register").name
 
     # ---- packing ----
+    def copy_of(self, buffer: Buffer) -> BlockRV:
+        """A copy of a constant, in the order in which a tile walks it."""
+        slot = buffers_read(self.sch.func.block(self.group.main)[1]).index(buffer)
+        order = packed_order(self.main, buffer, self.lane_var, self.reduction())
+        return self.sch.cache_read(self.block, slot, "local", order)
+
     def pack(self, buffer: Buffer) -> None:
         """A copy of the whole operand, in the order in which the reduction walks it, in blocks of lanes: the
         one step that packing is."""
@@ -188,6 +189,8 @@ class WindowTiles:
         sch.reorder(*others, lane)
         if lane_stride(load, self.lane_var) == 1:
             sch.vectorize(lane)
+        if buffer.constant:
+            sch.compute_ahead(copy)
 
     def reduction(self) -> list[Var]:
         """The reduction variables, outermost first."""
@@ -247,17 +250,22 @@ class WindowTiles:
         r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:5]))
         self.vectors = poly(r)
         # A packed operand lies in blocks of lanes, which tiles that move back would straddle.
-        whole = not (self.lane_var.extent.const or 1) % self.widest
-        return self.sch.split(
-            loop, [None, r, self.lanes], overlap=2 if whole or not self.choice.packed else 0
-        )
+        return self.sch.split(loop, [None, r, self.lanes], overlap=0 if self.choice.packed else 2)
 
     def limit_registers(self) -> None:
         room = self.target.vector_registers - 1
-        self.limit("registers", self.accumulators + self.vectors + 1, room)
-        tiles = ((prod(f), f[0]) for f in cartesian(*self.factors))
+        held = self.vectors + 1
+        if self.is_alone():
+            # The weights of a window stay in registers, too, and rows that windows share.
+            room, held = room // 2 + 2, poly(1)
+        self.limit("registers", self.accumulators + held, room)
+        tiles = ((prod(f), 0 if self.is_alone() else f[0]) for f in cartesian(*self.factors))
         most = max((n for n, vectors in tiles if n + vectors + 1 <= room), default=1)
         self.limit("too few accumulators", -1 * self.accumulators, -min(BUSY, most))
+
+    def is_alone(self) -> bool:
+        """Whether a window is all that is reduced over."""
+        return all(v in self.steps for v in self.reduction())
 
     def moves_data(self, v: Var) -> bool:
         """Whether a read that windows move is moved by the variable as well."""
@@ -271,14 +279,15 @@ class WindowTiles:
         """The serial and the unrolled loops of the reduction. Steps of a window share what they read, and
         would hold it in registers when unrolled together: only where nothing else is reduced."""
         serial, unrolled, body = [], [], self.accumulators
-        alone = all(v in self.steps for v in self.reduction())
+        alone = self.is_alone()
+        channels = [v for v in self.reduction() if v not in self.steps]
         for v in self.reduction():
             extent = v.extent.const or 1
             if v in self.steps:
                 whole = alone and 1 < extent <= MAX_STEPS
                 domain: tuple[int, ...] = (1, extent) if whole else (1,)
             else:
-                domain = divisors(extent, 8)
+                domain = divisors(extent, 8) if v is channels[-1] else (1,)
             if domain == (1,):
                 serial.append(loops[v])
                 continue
@@ -297,9 +306,8 @@ class WindowTiles:
         """The padded copy of what a strip reads, its rows in lanes."""
         width = self.target.lanes(self.main.buffer.dtype.value_bytes * 8)
         for name in self.group.producers:
-            _, b = self.sch.func.block(name)
             loop = self.sch.compute_at(self.sch.get_block(name), strip)[-1]
-            if (b.iters[-1].extent.const or width + 1) > 2 * width:
+            if _least(loop.var.extent) > width:
                 _, loop = self.sch.split(loop, [None, width])
             self.sch.vectorize(loop)
 

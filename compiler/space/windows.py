@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..arith import Var
+from ..arith import Fn, Var, poly
 from ..ir import Block, IterKind, Load, loads
+from .features import MAX_STRIDE
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +48,18 @@ def _elsewhere(block: Block, moved: set[Var], load: Load) -> bool:
     """Whether another operand moves, too: a group's number chooses channels, and is no place."""
     others = [x for x in loads(block.value) if x.buffer not in (load.buffer, block.buffer)]
     return any(i.vars() & moved for x in others for i in x.indices)
+
+
+def lane_stride(load: Load, it: Var, places: tuple[Var, ...] = ()) -> int | None:
+    """How many elements apart lanes along `it` read; None for more than MAX_STRIDE, for no fixed number, and
+    where another place of a window lies between."""
+    flat, pitch, passed = poly(0), poly(1), set[Var]()
+    for i, extent in zip(reversed(load.indices), reversed(load.buffer.shape), strict=True):
+        if it in i.vars() and passed & set(places):
+            return None
+        passed |= i.vars() - {it}
+        flat, pitch = flat + i * pitch, pitch * extent
+    if any(isinstance(a, Fn) and it in a.vars for a in flat.atoms()):
+        return None
+    stride = flat.coefficient(it)
+    return stride if 0 <= stride <= MAX_STRIDE else None

@@ -8,6 +8,7 @@ from .matmul import dense, matmul
 from .operators import OPERATORS, Operator, create, schemas
 from .parameters import OperatorError, Parameter
 from .pool import pool1d, pool2d, pool3d
+from .quantize import dequantize, quantize, requantize
 from .reduce import CUMULATIVE, REDUCTIONS, cumulative, reduce
 from .rows import layer_norm, softmax
 
@@ -31,6 +32,7 @@ __all__ = [
     "cumulative",
     "dense",
     "depthwise_conv2d",
+    "dequantize",
     "epilogue",
     "layer_norm",
     "matmul",
@@ -38,7 +40,9 @@ __all__ = [
     "pool1d",
     "pool2d",
     "pool3d",
+    "quantize",
     "reduce",
+    "requantize",
     "schemas",
     "softmax",
     "transpose",

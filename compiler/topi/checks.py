@@ -44,6 +44,12 @@ def check_same_dtype(op: str, a: te.Tensor, b: te.Tensor) -> None:
         raise failure(op, f"{a!r} and {b!r} are of different dtypes")
 
 
+def check_factors(op: str, a: te.Tensor, b: te.Tensor) -> None:
+    """Both hold one dtype, or both integers of 8 bits: their products are added in int32 in any case."""
+    if not (a.dtype.is_int and b.dtype.is_int and a.dtype.bits == b.dtype.bits == 8):
+        check_same_dtype(op, a, b)
+
+
 def check_choice(op: str, argument: str, value: object, choices: Sequence[str]) -> str:
     """`value`, one of the choices."""
     if not isinstance(value, str) or value not in choices:

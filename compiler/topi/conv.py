@@ -9,8 +9,8 @@ from ..ir.dtype import DType
 from .activation import ACTIVATIONS, epilogue
 from .checks import (
     check_choice,
+    check_factors,
     check_fixed,
-    check_same_dtype,
     check_tensor,
     check_vector,
     failure,
@@ -249,7 +249,7 @@ def _common(
     check_tensor(op, "weight", weight, weight_rank)
     check_fixed(op, "x", x, range(1, x.ndim))
     check_fixed(op, "weight", weight, range(weight.ndim))
-    check_same_dtype(op, x, weight)
+    check_factors(op, x, weight)
     check_choice(op, "layout", layout, LAYOUTS[rank])
     check_choice(op, "activation", activation, ACTIVATIONS)
 

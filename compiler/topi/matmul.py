@@ -8,7 +8,7 @@ from .. import te
 from ..ir.dtype import DType
 from ..te.errors import parse_dtype
 from .activation import ACTIVATIONS, epilogue
-from .checks import check_choice, check_same_dtype, check_tensor, check_vector, failure, same
+from .checks import check_choice, check_factors, check_tensor, check_vector, failure, same
 
 
 def accumulation(dtype: DType, out: str | DType | None) -> tuple[DType, DType]:
@@ -34,7 +34,7 @@ def matmul(
     that operand is stored with its last two dimensions swapped."""
     check_tensor("matmul", "a", a, (2, 8))
     check_tensor("matmul", "b", b, (2, 8))
-    check_same_dtype("matmul", a, b)
+    check_factors("matmul", a, b)
     if not same(a.shape[:-2], b.shape[:-2]):
         raise failure("matmul", f"the batch dimensions of {a!r} and {b!r} differ")
     rows, inner = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
@@ -69,7 +69,7 @@ def dense(
     """Y[m, n] = activation(Σ_k X[m, k] · W[k, n] + B[n]); with weights="nk", W is stored as [n, k]."""
     check_tensor("dense", "x", x, 2)
     check_tensor("dense", "weight", weight, 2)
-    check_same_dtype("dense", x, weight)
+    check_factors("dense", x, weight)
     check_choice("dense", "weights", weights, ("kn", "nk"))
     check_choice("dense", "activation", activation, ACTIVATIONS)
     inner, columns = weight.shape if weights == "kn" else weight.shape[::-1]

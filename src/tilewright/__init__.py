@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tilewright.compiler.runtime.device_api import Device, DeviceError, device
     from tilewright.compiler.runtime.load import load_module
     from tilewright.compiler.runtime.ndarray import NDArray
+    from tilewright.compiler.runtime.pool import num_threads, set_num_threads
     from tilewright.compiler.schedule import (
         Schedule,
         ScheduleError,
@@ -49,6 +50,8 @@ _WHERE = {
     "device": "tilewright.compiler.runtime.device_api",
     "load_module": "tilewright.compiler.runtime.load",
     "NDArray": "tilewright.compiler.runtime.ndarray",
+    "num_threads": "tilewright.compiler.runtime.pool",
+    "set_num_threads": "tilewright.compiler.runtime.pool",
     "Schedule": "tilewright.compiler.schedule",
     "ScheduleError": "tilewright.compiler.schedule",
     "TensorIntrin": "tilewright.compiler.schedule",
@@ -88,7 +91,9 @@ __all__ = [
     "device",
     "dump",
     "load_module",
+    "num_threads",
     "register_tensor_intrin",
+    "set_num_threads",
     "te",
     "topi",
     "tune",

@@ -34,8 +34,10 @@ from tilewright.compiler.runtime import function as runtime_function
 from tilewright.compiler.runtime import packing as runtime_packing
 from tilewright.compiler.schedule import Schedule, Trace
 from tilewright.compiler.schedule.primitives.loops import rebind
+from tilewright.compiler.target import Target
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_THREADS = "-num-threads=3"
 
 
 class Kernel(Protocol):
@@ -107,7 +109,7 @@ def judge(name: str, sch: Schedule, target: str) -> Failure | str | None:
 
     The trace must make an equal program from its JSON. Every call is made twice: with the arrays' ends, then
     with their starts, at a page without access; workspaces are new and poisoned for each call. Loops that may
-    run at once are run from their ends as well.
+    run at once are run from their ends as well, and parallel ones on threads where the target has them.
     """
     again = Trace.from_json(json.loads(json.dumps(sch.trace.to_json()))).apply(program(name))
     if not structural_equal(again.func, sch.func):
@@ -126,6 +128,11 @@ def judge(name: str, sch: Schedule, target: str) -> Failure | str | None:
             if failure is not None:
                 message = f"with parallel loops from their ends, {failure.message}"
                 return Failure(failure.kind, message)
+        if Target.parse(target).kind == "llvm" and "num-threads" not in target:
+            with suppress(tw.BuildError):
+                failure = _try(name, _built(sch.func, f"{target} {_THREADS}", on_stack), sch.func, (True,))
+                if failure is not None:
+                    return Failure(failure.kind, f"on threads, {failure.message}")
     return failure
 
 

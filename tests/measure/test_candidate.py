@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from measuring import failure_of
 
-from tilewright import te
+from tilewright import te, topi
 from tilewright.compiler.ir import PrimFunc, to_json
 from tilewright.compiler.runtime import ParamInfo
 from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target
+from tilewright.compiler.target.hardware import usable_cores
 from tilewright.measure.candidate import Reference, check_and_time
 from tilewright.measure.messages import Limits, MeasureInput, MeasureResult
 from tilewright.measure.runner import Runner
@@ -149,11 +150,40 @@ def test_a_default_schedule_is_built_checked_and_timed(runner: Runner) -> None:
     assert (result.failure, len(result.samples), result.seconds) == (None, 3, min(result.samples))
 
 
+def test_a_kernel_with_packed_constants_is_built_checked_and_timed(runner: Runner) -> None:
+    func = topi.create({"op": "dense", "m": 9, "n": 40, "k": 17, "bias": True, "constant_weights": True})
+    schedule = default_schedule(func, Target.parse("llvm"))
+    steps = [step["do"] for step in schedule.trace.to_json()["steps"]]
+    result = runner.measure(item(func, schedule))
+    assert (steps.count("compute_ahead"), result.failure, len(result.samples)) == (1, None, 3)
+
+
 def test_two_measurements_of_a_kernel_agree(runner: Runner) -> None:
     func = matmul(64, 64, 64)
     one = item(func, default_schedule(func, Target.parse("llvm")))
     first, second = runner.measure(one).seconds, runner.measure(one).seconds
     assert first is not None and second == pytest.approx(first, rel=0.25)
+
+
+def in_rows(m: int, n: int, k: int) -> Schedule:
+    schedule = Schedule(matmul(m, n, k))
+    schedule.parallel(schedule.get_loops(schedule.get_block("C"))[0])
+    return schedule
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="needs two cores")
+def test_a_kernel_on_two_threads_is_built_checked_and_timed(runner: Runner) -> None:
+    schedule = in_rows(33, 65, 17)
+    two = Target.parse("llvm -num-threads=2").to_json()
+    result = runner.measure(replace(item(matmul(33, 65, 17), schedule), target=two))
+    assert (result.failure, result.seconds) == (None, min(result.samples))
+
+
+def test_a_kernel_for_more_threads_than_cores_is_a_build_error(runner: Runner) -> None:
+    many = Target.parse("llvm -num-threads=512").to_json()
+    failure = failure_of(runner.measure(replace(item(matmul()), target=many)))
+    reason = f"this worker may use {usable_cores()} cores, so that its times would mean nothing"
+    assert (failure.kind, failure.message) == ("build_error", f"num-threads=512: {reason}")
 
 
 def test_a_trace_that_is_refused_on_replay_is_a_constraint(runner: Runner) -> None:

@@ -97,3 +97,45 @@ def test_ten_measurements_of_a_microsecond_kernel_agree_within_ten_percent() -> 
     work = list(range(100))
     seconds = [time_call(lambda: sum(work)).seconds for _ in range(10)]
     assert statistics.stdev(seconds) / statistics.mean(seconds) < 0.10
+
+
+# ---- kernels of several threads ----
+@dataclass
+class Interrupted:
+    """A count that rises in the samples of these numbers; it is read before and after each."""
+
+    during: set[int]
+    readings: int = 0
+    count: int = 0
+
+    def __call__(self) -> int:
+        if self.readings % 2 and self.readings // 2 in self.during:
+            self.count += 1
+        self.readings += 1
+        return self.count
+
+
+def test_samples_that_were_interrupted_do_not_count() -> None:
+    kernel = FakeKernel([0.25, 0.5, 0.125, 0.5, 0.5])
+    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted({0, 2}))
+    assert timing == Timing(0.5, (0.5, 0.5, 0.5), censored=False, calls=1)
+
+
+def test_the_best_samples_are_told_as_disturbed_when_all_were_interrupted() -> None:
+    kernel = FakeKernel([0.5, 0.25, 0.375, 0.5])
+    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted(set(range(99))))
+    assert timing == Timing(0.25, (0.25, 0.375, 0.5), censored=False, calls=1, disturbed=True)
+    assert kernel.calls == 12
+
+
+def test_few_samples_without_interruption_are_better_than_none() -> None:
+    kernel = FakeKernel([0.5])
+    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted(set(range(99)) - {7}))
+    assert timing == Timing(0.5, (0.5,), censored=False, calls=1)
+
+
+@pytest.mark.parametrize(("seconds", "is_censored"), [(0.375, False), (0.625, True)])
+def test_an_interrupted_sample_censors_at_four_times_the_best(seconds: float, is_censored: bool) -> None:
+    kernel = FakeKernel([seconds])
+    timing = time_call(kernel, best=0.125, clock=kernel.clock, interruptions=Interrupted(set(range(99))))
+    assert timing.censored is is_censored

@@ -54,6 +54,24 @@ def test_building_with_the_store_finds_the_tuned_schedule(
     assert build(func, schedules=store).schedule_source.kind == "exact"
 
 
+def test_constants_are_bound_to_the_tuned_kernel(store: Store) -> None:
+    request = {"op": "dense", "m": 8, "n": 40, "k": 24, "bias": True, "constant_weights": True}
+    func = create(request)
+    record = tune(func, "llvm", trials=4, store=store, seed=1, progress=False)
+    x, w, b = (
+        np.arange(n, dtype="f4").reshape(s) % 7 - 3 for n, s in ((192, (8, 24)), (960, (24, 40)), (40, 40))
+    )
+    kernel = build(func, schedules=store, strict=True, constants={"W": w, "B": b})
+    out = np.full((8, 40), np.nan, dtype="f4")
+    kernel(x, out)
+    np.testing.assert_array_equal(out, x @ w + b)
+    assert (record.state, record.failures, kernel.schedule_source.kind) == ("completed", {}, "exact")
+    assert [step.name for step in record.trace.instructions].count("compute_ahead") == 1
+    # Without constants it is another workload, which nobody has tuned.
+    plain = build(create({**request, "constant_weights": False}), schedules=store)
+    assert plain.schedule_source.kind == "default"
+
+
 def test_a_tuned_schedule_is_found_for_the_program_under_other_names(
     record: TuningRecord, func: PrimFunc, store: Store
 ) -> None:

@@ -32,12 +32,14 @@ _BF16, _F32 = DType("bfloat", 16), DType("float", 32)
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One dot product instruction. left, right: what its operands hold. forms: lanes -> LLVM's function.
-    element: the operands' element type in LLVM."""
+    element: the operands' element type in LLVM. adds: whether it adds to an operand; otherwise it gives the
+    sum of the products alone."""
 
     left: DType
     right: DType
     forms: tuple[tuple[int, str], ...]
     element: str
+    adds: bool = True
 
     @property
     def steps(self) -> int:
@@ -84,6 +86,12 @@ def instructions_of(target: Target) -> tuple[Instruction, ...]:
     for a, b, name, element in ((_U8, _I8, "vpdpbusd", "i8"), (_I16, _I16, "vpdpwssd", "i16")):
         forms = tuple((n, f"llvm.x86.avx512.{name}.{bits}") for n, bits in widths)
         made += [Instruction(a, b, forms, element)] if forms else []
+    if not widths:
+        # Of two products, exact but for two squares of the lowest int16, whose sum wraps around as in int32.
+        words = ("avx512.pmaddw.d.512", "avx2.pmadd.wd", "sse2.pmadd.wd")
+        known = zip(("avx512bw", "avx2", "sse2"), (16, 8, 4), words, strict=True)
+        forms = tuple((n, f"llvm.x86.{name}") for feature, n, name in known if feature in f)
+        made.append(Instruction(_I16, _I16, forms, "i16", adds=False))
     if "avxvnniint8" in f:
         for a, b, name in ((_I8, _I8, "vpdpbssd"), (_U8, _U8, "vpdpbuud")):
             forms = tuple((n, f"llvm.x86.avx2.{name}.{bits}") for n, bits in ((8, "256"), (4, "128")))
@@ -225,7 +233,7 @@ class Dots:
         width, function = form
         of, ints = vector_type("float" if instruction.left.is_float else "i32", width), f"<{width} x i32>"
         operand = vector_type(instruction.element, width * instruction.steps)
-        self._b.declare(of, f"@{function}", of, operand, operand)
+        self._b.declare(of, f"@{function}", *([of] if instruction.adds else []), operand, operand)
         whole = vector_type(of[1:-1].split()[-1], lanes)
         parts: list[str] = []
         for first in range(0, lanes, width):
@@ -238,7 +246,12 @@ class Dots:
                     for v in operands
                 ]
             x, y = (self._b.shared(f"bitcast {ints} {v} to {operand}") for v in given)
-            parts.append(self._b.shared(f"call {of} @{function}({of} {c}, {operand} {x}, {operand} {y})"))
+            words = f"{operand} {x}, {operand} {y}"
+            if instruction.adds:
+                parts.append(self._b.shared(f"call {of} @{function}({of} {c}, {words})"))
+            else:
+                sum_ = self._b.shared(f"call {of} @{function}({words})")
+                parts.append(self._b.shared(f"add {of} {c}, {sum_}"))
         return self._joined(parts, of)
 
     def _joined(self, parts: list[str], kind: str) -> str:

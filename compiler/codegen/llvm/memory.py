@@ -17,6 +17,9 @@ from .registers import Registers
 
 Conjunction = tuple[Poly, ...]
 
+#: Lanes up to this many elements apart are read as whole vectors: cheaper than a gather of each.
+MAX_STRIDE = 4
+
 
 class _Access(NamedTuple):
     """The element's position in the flat buffer, and the conditions, not proved, for it to be inside."""
@@ -240,6 +243,9 @@ class Memory:
             return "zeroinitializer", True
         if index.stride == 1 and not index.lane_terms:
             return self._load_vector(buffer, a, index, read, a.element), True
+        near = 1 < index.stride <= min(MAX_STRIDE, self._point.lanes or 1)
+        if read is True and near and not index.lane_terms:
+            return self._load_strided(buffer, a, index, self._point.lanes or 1), True
         return self._gather(buffer, a, index, read, a.element), True
 
     def _gather(self, buffer: Buffer, a: _Access, index: Index, read: Condition, element: str) -> str:
@@ -328,6 +334,28 @@ class Memory:
         if index.stride == count:
             return self._load_vector(buffer, a, index, read, word), True
         return self._gather(buffer, a, index, read, word), True
+
+    def _load_strided(self, buffer: Buffer, a: _Access, index: Index, lanes: int) -> str:
+        """Every stride-th element of as many whole vectors. The last of them ends where the last lane lies:
+        nothing beyond is read."""
+        kind, stride = vector_type(a.element, lanes), index.stride
+        value = "poison"
+        for n in range(stride):
+            at = lanes * n if n < stride - 1 else stride * (lanes - 1) + 1 - lanes
+            p = self._pointer(buffer, a, index.terms, index.constant + at)
+            part = self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+            if not n:
+                value, end = part, lanes
+                continue
+            chosen = []
+            for lane in range(lanes):
+                element = stride * lane
+                taken = lane if n > 1 else min(element, lanes - 1)
+                chosen.append(taken if element < end else lanes + min(max(element - at, 0), lanes - 1))
+            end = at + lanes
+            mask = ", ".join(f"i32 {c}" for c in chosen)
+            value = self._b.put(f"shufflevector {kind} {value}, {kind} {part}, <{lanes} x i32> <{mask}>")
+        return value
 
     # ---- writing ----
     def _store_scalar(self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition) -> None:

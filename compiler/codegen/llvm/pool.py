@@ -9,11 +9,12 @@ returns when all of it is done. Nobody waits for a thread: who is there takes th
 that comes late, or is gone, costs nothing but its help. A call that finds the pool in use - one from inside a
 body, or of another thread - runs its loop in place, as thread 0.
 
-One word holds a launch's number and how many pieces are left. A piece is taken by lowering the word from the
-value that was seen; as the launch's description changes only while no piece is left, what was read before is
-then the description of that very launch. The lock holds the number of the process it belongs to: after a fork
-the child finds another one's and starts afresh, without threads. A worker that finds nothing to do for
-`spin` nanoseconds sleeps on a futex.
+One word holds a launch's number and which pieces are left: the caller takes them from the front and the
+others from the back, so that a thread mostly meets the data of its last call again. A piece is taken by a
+change of the word from the value that was seen; as the launch's description changes only while no piece is
+left, what was read before is then the description of that very launch. The lock holds the number of the
+process it belongs to: after a fork the child finds another one's and starts afresh, without threads. A worker
+that finds nothing to do for `spin` nanoseconds sleeps on a futex.
 
 Where there are no futexes (other systems than Linux) the loop runs in place.
 """
@@ -178,8 +179,10 @@ entry:
   br label %look
 look:
   %word = load atomic i64, ptr @tilewright.pool.launch acquire, align 8
-  %left = and i64 %word, 16777215
-  %none = icmp eq i64 %left, 0
+  %back = and i64 %word, 65535
+  %shifted = lshr i64 %word, 16
+  %front = and i64 %shifted, 65535
+  %none = icmp eq i64 %front, %back
   br i1 %none, label %nothing, label %read
 read:
   %body = load atomic ptr, ptr %p_body monotonic, align 8
@@ -190,12 +193,15 @@ read:
   %wanted = icmp ult i64 %thread, %threads
   br i1 %wanted, label %claim, label %nothing
 claim:
-  %lower = sub i64 %word, 1
-  %pair = cmpxchg ptr @tilewright.pool.launch, i64 %word, i64 %lower acq_rel monotonic, align 8
+  %is_caller = icmp eq i64 %thread, 0
+  %last = sub i64 %back, 1
+  %piece = select i1 %is_caller, i64 %front, i64 %last
+  %step = select i1 %is_caller, i64 65536, i64 -1
+  %taken_word = add i64 %word, %step
+  %pair = cmpxchg ptr @tilewright.pool.launch, i64 %word, i64 %taken_word acq_rel monotonic, align 8
   %mine = extractvalue { i64, i1 } %pair, 1
   br i1 %mine, label %run, label %look
 run:
-  %piece = sub i64 %pieces, %left
   %size = udiv i64 %n, %pieces
   %more = urem i64 %n, %pieces
   %start = mul i64 %piece, %size
@@ -224,8 +230,10 @@ define linkonce_odr hidden i1 @tilewright.pool.has_work(i64 %thread) nounwind {
   %p_threads = getelementptr i64, ptr @tilewright.pool.launch, i64 5
   %word = load atomic i64, ptr @tilewright.pool.launch seq_cst, align 8
   %threads = load atomic i64, ptr %p_threads monotonic, align 8
-  %left = and i64 %word, 16777215
-  %some = icmp ne i64 %left, 0
+  %back = and i64 %word, 65535
+  %shifted = lshr i64 %word, 16
+  %front = and i64 %shifted, 65535
+  %some = icmp ne i64 %front, %back
   %wanted = icmp ult i64 %thread, %threads
   %both = and i1 %some, %wanted
   ret i1 %both
@@ -465,8 +473,8 @@ publish:
   store atomic i64 %most, ptr %p_threads monotonic, align 8
   store atomic i64 0, ptr @tilewright.pool.done monotonic, align 8
   %old = load atomic i64, ptr @tilewright.pool.launch monotonic, align 8
-  %number = and i64 %old, -16777216
-  %next = add i64 %number, 16777216
+  %number = and i64 %old, -4294967296
+  %next = add i64 %number, 4294967296
   %word = or i64 %next, %pieces
   store atomic i64 %word, ptr @tilewright.pool.launch seq_cst, align 8
   %sleepers = load atomic i64, ptr @tilewright.pool.bell seq_cst, align 8

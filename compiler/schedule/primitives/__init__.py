@@ -6,6 +6,7 @@ from .block_layout import transform_block_layout
 from .blockize import blockize
 from .cache import cache_read, cache_write, set_scope
 from .compute_at import compute_at, compute_locations
+from .convert import convert_read
 from .flip_sign import flip_sign
 from .inline import compute_inline, reverse_compute_inline
 from .kinds import bind, parallel, unroll, vectorize
@@ -38,6 +39,7 @@ __all__ = [
     "compute_at",
     "compute_inline",
     "compute_locations",
+    "convert_read",
     "decompose_reduction",
     "flip_sign",
     "fuse",

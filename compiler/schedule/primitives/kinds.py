@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Poly, Var, is_injective
+from ...arith import Poly, Var, is_injective, poly, proven_negative, substitute
 from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, combines_lanes, loads
 from ..depend import crossing
 from ..errors import ScheduleError
@@ -19,7 +19,7 @@ def check_independent(func: PrimFunc, at: For, primitive: str) -> None:
         return
     private = _private_buffers(func, at)
     for _, b in blocks_under(at):
-        if primitive == "vectorize" and combines_lanes(b, at.var):
+        if _runs_first_only(at.var, b) or (primitive == "vectorize" and combines_lanes(b, at.var)):
             continue
         if at.var in b.loop_vars(IterKind.REDUCE):
             loop = f"loop {at.var.name!r} carries a reduction into {b.buffer.name}"
@@ -66,6 +66,12 @@ def check_nest(func: PrimFunc, at: For, primitive: str) -> None:
 
 def _word(primitive: str) -> str:
     return {"vectorize": "vector", "bind": "thread"}.get(primitive, primitive)
+
+
+def _runs_first_only(v: Var, b: Block) -> bool:
+    """Whether a predicate leaves only the first iteration of a loop around the block."""
+    later = poly(Var(v.name, v.extent - 1)) + 1
+    return any(v in p.vars() and proven_negative(-substitute(p, {v: later}) - 1) for p in b.predicates)
 
 
 def _written_in_one_go(at: For, buffer: Buffer) -> bool:

@@ -12,7 +12,6 @@ from parallel_kernels import doubled
 from saved_kernels import SUFFIXES
 
 import tilewright as tw
-from tilewright.compiler.runtime import pool
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 DRIVER = """\
@@ -51,10 +50,10 @@ def test_a_saved_module_runs_on_threads(tmp_path: Path, suffix: str) -> None:
     kernel = tw.load_module(path)
     call(kernel)
     try:
-        pool.set_num_threads(1)
+        tw.set_num_threads(1)
         call(kernel)
     finally:
-        pool.set_num_threads(None)
+        tw.set_num_threads(None)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

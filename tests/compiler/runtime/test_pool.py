@@ -88,17 +88,17 @@ def test_threads_that_call_at_once_all_get_their_results() -> None:
 
 def test_the_number_of_threads_can_be_set() -> None:
     try:
-        pool.set_num_threads(1)
-        assert (pool.num_threads(), iterations(100, 4)) == (1, (list(range(100)), {0}))
+        tw.set_num_threads(1)
+        assert (tw.num_threads(), iterations(100, 4)) == (1, (list(range(100)), {0}))
     finally:
-        pool.set_num_threads(None)
-    assert pool.num_threads() is None
+        tw.set_num_threads(None)
+    assert tw.num_threads() is None
 
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, "2", True])
 def test_a_number_of_threads_below_one_is_refused(n: object) -> None:
     with pytest.raises(ValueError, match="set_num_threads takes an integer of at least 1 or None, got"):
-        pool.set_num_threads(n)  # type: ignore[arg-type]
+        tw.set_num_threads(n)  # type: ignore[arg-type]
 
 
 @LINUX
@@ -215,7 +215,7 @@ def test_the_environment_limits_the_threads() -> None:
             """
         by = set()
         pool.run_parallel(lambda begin, end, thread: by.add(thread), 100, 4)
-        print(pool.num_threads(), by)
+        print(tw.num_threads(), by)
         """,
             TILEWRIGHT_NUM_THREADS="1",
         )

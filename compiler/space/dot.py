@@ -1,0 +1,187 @@
+"""The rule for products of rows with rows, such as of weights stored [N, K]: the lanes run along the
+reduction, and each element of the register tile is a vector of partial sums, whose lanes are added up at the
+end.
+
+Loops, outermost first: batches · whole tiles · middle tiles · reduction · unrolled reduction · register tile
+· lanes. Nothing is packed, so that it pays where few rows meet each row of weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..arith import Knob, Poly, poly
+from ..ir import Binary, Block, IterKind, Load, PrimFunc, buffers_read, loads
+from ..ir.func import fresh
+from ..schedule import BlockRV, LoopRV, Schedule
+from ..schedule.find import writers
+from ..target import Target
+from .contraction import MAX_BODY, MAX_LOADS, batches, fit, lane_use, lane_widths
+from .groups import Group
+from .sketch import Constraint
+
+#: Rows of a register tile, and register tiles beside each other.
+ROWS = (1, 2, 3, 4, 5, 6, 8)
+TILES = (1, 2, 4, 8, 16)
+STEPS = (1, 2, 4)
+#: With more rows on either side a packed copy of the other one costs little.
+MAX_ROWS = 32
+#: Multiply-adds in flight, below which they wait for each other.
+MIN_SUMS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One structure. step: the position of the iteration variable whose steps are lanes."""
+
+    step: int
+    name: str
+    fallback: bool = False
+
+    def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+        """Applies the structure; answers what the knobs must satisfy."""
+        rule = DotRule(sch, group, self, target, tag)
+        rule.apply()
+        return rule.constraints
+
+
+def dots(func: PrimFunc, group: Group, target: Target) -> Iterator[Dot]:
+    """The structure of a sum of products whose factors are both contiguous along the last reduction."""
+    _, main = func.block(group.main)
+    step = _step(main)
+    if step is None or group.rows or group.producers or not _tiled(main):
+        return
+    if min(main.iters[n].extent.const or 0 for n in _tiled(main)) > MAX_ROWS:
+        return
+    yield Dot(step, f"lanes {main.iters[step].name}, added up")
+
+
+def _step(main: Block) -> int | None:
+    """The position of the reduction that moves each read by one element."""
+    value = main.value
+    if not main.is_reduction or type(value) is not Binary or value.op != "add" or type(value.a) is not Load:
+        return None
+    reads = [x for x in loads(value.b) if x.buffer is not main.buffer]
+    for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
+        contiguous = len(reads) > 1 and all(lane_use(x, it) == "unit" for x in reads)
+        if kind is IterKind.REDUCE and (it.extent.const or 0) >= 4 and contiguous:
+            return n
+    return None
+
+
+def _tiled(main: Block) -> list[int]:
+    """Positions of the iteration variables that the register tile is made of: the last two that use something
+    again."""
+    alone = batches(main)
+    return [
+        n
+        for n, (it, k) in enumerate(zip(main.iters, main.kinds, strict=True))
+        if k is IterKind.SPATIAL and n not in alone and it.extent.const != 1
+    ][-2:]
+
+
+def summed(func: PrimFunc, name: str) -> str:
+    """The block that does the work of a reduction: the one that makes the parts where a block only adds up
+    registers."""
+    block = func.block(name)[1]
+    while True:
+        read = [b for b in buffers_read(block) if b is not block.buffer]
+        if len(read) != 1 or read[0].scope != "register":
+            return block.name
+        made = writers(func, read[0])
+        block = next((w for w in made if w.is_reduction), made[-1])
+
+
+class DotRule:
+    """Applies the structure to a schedule; `constraints` are what the knobs must satisfy."""
+
+    def __init__(self, sch: Schedule, group: Group, choice: Dot, target: Target, tag: str) -> None:
+        self.sch, self.group, self.choice, self.target, self.tag = sch, group, choice, target, tag
+        self.main: Block = sch.func.block(group.main)[1]
+        self.block = sch.get_block(group.main)
+        self.constraints: list[Constraint] = []
+
+    def knob(self, name: str, domain: tuple[int, ...]) -> Knob:
+        return self.sch.sample_categorical(domain, name=fresh(f"{self.tag}{name}", set(self.sch.knobs)))
+
+    def limit(self, label: str, value: Poly, at_most: int) -> None:
+        self.constraints.append(Constraint(f"{self.tag}{label}", value, at_most))
+
+    def apply(self) -> None:
+        """Every step, in an order in which each is legal."""
+        sch, main = self.sch, self.main
+        loops = sch.get_loops(self.block)
+        steps = main.iters[self.choice.step].extent
+        self.lanes = self.knob("vl", lane_widths(self.target, main, steps)[-1:])
+        last = self.result()
+        outer, middle, tile = self.tile_spatial(loops)
+        length = steps.const or 1
+        unroll = self.knob(
+            f"{main.iters[self.choice.step].name}_u", fit(STEPS, poly(length // self.lanes.domain[0]))
+        )
+        serial, unrolled, lane = sch.split(loops[self.choice.step], [None, unroll, self.lanes])
+        others = [
+            x for n, x in enumerate(loops) if main.kinds[n] is IterKind.REDUCE and n != self.choice.step
+        ]
+        sch.reorder(*outer, *middle, *others, serial, unrolled, *tile, lane)
+        self.limit("unrolled body", self.sums * unroll, MAX_BODY)
+        parts = sch.rfactor(lane, -1)
+        sch.set_scope(parts, 0, "register")
+        self.in_lanes(parts, len(tile) + 2)
+        self.in_lanes(self.block, len(tile) + 1)
+        self.write_back(last, middle[-1])
+        self.decompose(parts)
+
+    def result(self) -> str:
+        """Where the result goes before the block that takes it."""
+        if self.group.epilogue is not None:
+            self.sch.set_scope(self.block, 0, "register")
+            return self.group.epilogue
+        return self.sch.cache_write(self.block, 0, "register").name
+
+    def tile_spatial(self, loops: list[LoopRV]) -> tuple[list[LoopRV], list[LoopRV], list[LoopRV]]:
+        """Splits up to two loops into whole tiles, middle tiles and the register tile; the last one, whose
+        rows are the longer matrix as a rule, runs outside of the other."""
+        main = self.main
+        tiled = _tiled(main)
+        outer = [loops[n] for n, k in enumerate(main.kinds) if k is IterKind.SPATIAL and n not in tiled]
+        middle: list[LoopRV] = []
+        tile: list[LoopRV] = []
+        self.sums, loaded, most = poly(1), poly(0), 1
+        for n in reversed(tiled):
+            it = main.iters[n]
+            t = self.knob(f"{it.name}_t", fit(TILES, it.extent))
+            r = self.knob(f"{it.name}_r", fit(ROWS, it.extent))
+            new = self.sch.split(loops[n], [None, t, r], overlap=1)
+            outer.append(new[0])
+            middle.append(new[1])
+            tile.insert(0, new[2])
+            self.sums, loaded = self.sums * r, loaded + r
+            most *= it.extent.const or 1
+            self.limit(f"{it.name} beyond its extent", poly(t) * r, (it.extent.const or 1) + 7)
+        # One factor is held in registers, the other one read element by element: 8 x 3 and 5 x 5 fit.
+        self.limit("registers", self.sums, self.target.vector_registers * 4 // 5)
+        self.limit(
+            "loads for each multiply-add", 10 * loaded - MAX_LOADS * self.sums, 0
+        ) if most > 16 else None
+        self.limit("too few sums", -1 * self.sums, -min(MIN_SUMS, most) // 2)
+        return outer, middle, tile
+
+    def in_lanes(self, block: BlockRV, count: int) -> None:
+        """Makes lanes of the innermost loop, and straight-line code of the others of the last `count`."""
+        *others, lane = self.sch.get_loops(block)[-count:]
+        for x in others:
+            self.sch.unroll(x)
+        self.sch.vectorize(lane)
+
+    def decompose(self, parts: BlockRV) -> None:
+        """The sums begin before the outermost loop of steps."""
+        carried = self.sch.func.block(parts.name)[1].loop_vars(IterKind.REDUCE)
+        self.sch.decompose_reduction(parts, next(x for x in self.sch.get_loops(parts) if x.var in carried))
+
+    def write_back(self, last: str, at: LoopRV) -> None:
+        """The block behind the reduction takes each register tile."""
+        for loop in self.sch.reverse_compute_at(self.sch.get_block(last), at):
+            if loop.var.extent.const != 1:
+                self.sch.unroll(loop)

@@ -1,0 +1,118 @@
+"""The sketches of convolutions and pooling: what they are, and that each keeps the meaning."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.compiler import interpret, topi
+from tilewright.compiler.space import default_schedule, space_of
+from tilewright.compiler.target import Target
+
+CONV = {"op": "conv2d", "ci": 8, "h": 14, "w": 14, "co": 32, "kh": 3, "kw": 3, "pad": 1}
+DEPTHWISE = {"op": "depthwise_conv2d", "c": 16, "h": 14, "w": 14, "kh": 3, "kw": 3, "pad": 1}
+POINTWISE = {"op": "conv2d", "ci": 8, "h": 14, "w": 14, "co": 32, "kh": 1, "kw": 1}
+
+
+def names(request: dict[str, Any]) -> list[str]:
+    return [s.name for s in space_of(topi.create(request), Target.parse("llvm -mcpu=x86-64-v4")).sketches]
+
+
+def test_channels_last_have_lanes_along_output_channels_packed_or_not() -> None:
+    assert names({**CONV, "layout": "NHWC"}) == ["lanes o, strip pad", "lanes o, pack W, strip pad"]
+
+
+def test_channels_first_have_packed_weights_or_lanes_along_a_row() -> None:
+    assert names(CONV) == [
+        "lanes o, pack W, strip pad",
+        "lanes o, pack W, strip pad, window inside",
+        "lanes w, strip pad, window inside",
+    ]
+
+
+def test_depthwise_windows_are_padded_by_guards_or_in_strips() -> None:
+    assert names(DEPTHWISE) == ["lanes w, inline pad", "lanes w, strip pad"]
+    assert "lanes c, inline pad" in names({**DEPTHWISE, "layout": "NHWC"})
+
+
+def test_windows_of_one_element_are_matrix_products() -> None:
+    assert [n.partition(",")[0] for n in names({**POINTWISE, "layout": "NHWC"})][:1] == ["places as one"]
+    assert "places as one, lanes h_w" in names(POINTWISE)
+
+
+def test_groups_stand_apart_from_their_channels() -> None:
+    assert names({**CONV, "groups": 2})[0].startswith("groups apart, lanes o_1")
+
+
+CONV3D = {"op": "conv3d", "ci": 4, "d": 5, "h": 6, "w": 7, "co": 16, "kd": 2, "kh": 3, "kw": 3, "pad": 1}
+POOL = {"op": "pool2d", "c": 16, "h": 15, "w": 15, "function": "max", "window": 3, "stride": 2}
+TRANSPOSED = {"op": "conv2d_transpose", "ci": 4, "h": 7, "w": 7, "co": 16, "kh": 3, "kw": 3, "stride": 2}
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "nchw": CONV,
+    "nhwc": {**CONV, "layout": "NHWC", "bias": True, "activation": "relu"},
+    "7x7": {**CONV, "h": 7, "w": 7, "bias": True, "activation": "relu"},
+    "three channels": {**CONV, "ci": 3, "h": 15, "w": 15, "kh": 7, "kw": 7, "pad": 3, "stride": 2},
+    "three channels last": {**CONV, "ci": 3, "h": 15, "w": 15, "layout": "NHWC", "stride": 2},
+    "prime": {**CONV, "ci": 7, "co": 13, "h": 11, "w": 13},
+    "prime last": {**CONV, "ci": 7, "co": 13, "h": 11, "w": 13, "layout": "NHWC"},
+    "strided": {**CONV, "stride": 2, "h": 15, "w": 13},
+    "strided pointwise": {**POINTWISE, "stride": 2},
+    "dilated": {**CONV, "dilation": 2, "pad": 2, "layout": "NHWC"},
+    "groups": {**CONV, "groups": 4},
+    "groups of 24": {**CONV, "groups": 2, "co": 48, "layout": "NHWC"},
+    "channel groups of 24": {**CONV, "groups": 2, "co": 48, "bias": True},
+    "batch": {**CONV, "n": 2, "h": 6},
+    "one place": {**CONV, "h": 3, "w": 3, "pad": 0},
+    "one row": {**CONV, "h": 1, "w": 40, "kh": 1, "pad": 0},
+    "one channel": {**CONV, "ci": 1, "co": 1},
+    "pointwise": {**POINTWISE, "bias": True, "activation": "relu"},
+    "pointwise 7x7": {**POINTWISE, "h": 7, "w": 7},
+    "pointwise last": {**POINTWISE, "h": 7, "w": 7, "layout": "NHWC", "bias": True},
+    "padded pointwise": {**POINTWISE, "pad": 1},
+    "integers": {**CONV, "dtype": "int8"},
+    "half": {**CONV, "dtype": "float16", "layout": "NHWC"},
+    "double": {**CONV, "dtype": "float64"},
+    "depthwise": DEPTHWISE,
+    "depthwise last": {**DEPTHWISE, "layout": "NHWC", "stride": 2, "c": 20},
+    "depthwise strided": {**DEPTHWISE, "stride": 2, "h": 15, "bias": True, "activation": "relu"},
+    "depthwise 5x5": {**DEPTHWISE, "kh": 5, "kw": 5, "pad": 2, "h": 7, "w": 7},
+    "conv1d": {"op": "conv1d", "ci": 5, "w": 50, "co": 20, "kw": 5, "pad": 2, "stride": 2},
+    "conv1d last": {"op": "conv1d", "ci": 5, "w": 50, "co": 20, "kw": 5, "layout": "NWC", "dilation": 3},
+    "conv3d": CONV3D,
+    "conv3d last": {**CONV3D, "kh": 1, "layout": "NDHWC", "stride": 2},
+    "transposed": TRANSPOSED,
+    "max pool": {**POOL, "pad": 1},
+    "max pool last": {**POOL, "layout": "NHWC"},
+    "mean pool": {"op": "pool2d", "c": 5, "h": 16, "w": 16, "function": "avg", "window": 2},
+    "mean of all": {"op": "pool2d", "c": 20, "h": 7, "w": 7, "function": "avg", "window": 7},
+    "pool3d": {"op": "pool3d", "c": 4, "d": 6, "h": 6, "w": 18, "function": "max", "window": 2},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_candidates_of_every_sketch_keep_the_meaning(shape: str) -> None:
+    func = topi.create(SHAPES[shape])
+    inputs = interpret.random_inputs(func, 0)
+    expected = interpret.expected(func, [a.copy() for a in inputs])
+    for n, cpu in enumerate(("x86-64-v4", "x86-64-v3")):
+        target = Target.parse(f"llvm -mcpu={cpu}")
+        space = space_of(func, target)
+        assert not any("window" in name for name in space.refused)
+        for sketch in space.sketches[n::2] or space.sketches:
+            rows = sketch.columns.random(1, np.random.default_rng(len(shape)))
+            assert len(rows), sketch.name
+            arrays = [a.copy() for a in inputs]
+            tw.build(sketch.resolve(rows[0]).apply(func), target=target)(*arrays)
+            checked = interpret.check(expected, arrays)
+            assert checked.ok, f"{sketch.name} {sketch.config(rows[0])}: {checked}"
+
+
+@pytest.mark.parametrize("shape", ["nchw", "nhwc", "depthwise", "pointwise"])
+def test_the_default_is_one_of_them_and_right(shape: str) -> None:
+    func = topi.create(SHAPES[shape])
+    arrays = interpret.random_inputs(func, 1)
+    expected = interpret.expected(func, [a.copy() for a in arrays])
+    tw.build(default_schedule(func, Target.parse("llvm")), target="llvm")(*arrays)
+    assert interpret.check(expected, arrays).ok
