@@ -79,7 +79,7 @@ def _sketch(
             constraints += structure.apply(sch, g, target, tag)
         else:
             constraints += _apply_first(sch, g, target, tag)
-        tiled = worked(sch.func, g, before) if g.rows else [summed(sch.func, g.main)]
+        tiled = (worked(sch.func, g, before) if g.rows else []) or [summed(sch.func, g.main)]
         mains += tiled
         main = tiled[-1] if g is heavy else main
     if target.num_threads > 1:
@@ -102,4 +102,7 @@ def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[
             continue
         sch.adopt(trial)
         return constraints
-    return []
+    if len(group.rows) < 2:
+        return []
+    apart = (g for g in groups_of(sch.func, by_rows=False) if g.main in group.rows)
+    return [c for g in apart for c in _apply_first(sch, g, target, f"{tag}{g.main}_")]
