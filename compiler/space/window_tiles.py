@@ -34,6 +34,8 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
+#: Channels up to this prime number are unrolled whole.
+MAX_PRIME = 13
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
@@ -55,6 +57,12 @@ def even_parts(extent: int, domain: tuple[int, ...]) -> tuple[int, ...]:
     covered = {d: -(-extent // d) * d for d in fitting}
     least = min(covered[d] for d in fitting if d >= min(4, max(fitting)))
     return tuple(d for d in fitting if covered[d] <= max(least, WASTE * extent))
+
+
+def steps_unrolled(extent: int) -> tuple[int, ...]:
+    """Divisors, so that no step is masked; of a short prime, the whole."""
+    found = divisors(extent, 8)
+    return found if len(found) > 1 or extent > MAX_PRIME else (1, extent)
 
 
 def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
@@ -299,7 +307,7 @@ class WindowTiles:
                 whole = alone and 1 < extent <= MAX_STEPS
                 domain: tuple[int, ...] = (1, extent) if whole else (1,)
             else:
-                domain = divisors(extent, 8) if v is channels[-1] else (1,)
+                domain = steps_unrolled(extent) if v is channels[-1] else (1,)
             if domain == (1,):
                 serial.append(loops[v])
                 continue
