@@ -34,7 +34,7 @@ from .compile import ColumnCompiler
 from .rows_in_memory import last_dim
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 2
+FEATURE_SCHEMA = 3
 LEVELS = 14
 SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
@@ -66,6 +66,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     "lanes",
     "accumulators",
     "inner loads",
+    "loads across lines",
     *(f"lane stride.{slot}" for slot in range(SLOTS)),
     "executed",
     "guarded",
@@ -133,6 +134,8 @@ class _Features:
         self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
+        #: Of each access, whether its vectors may lie across cache lines: the caller's arrays start anywhere.
+        self.across = [b in func.params for b, _ in accesses]
         self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
         self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
@@ -197,11 +200,13 @@ class _Features:
         strides = self.lane_strides()
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
-        loads_ = []
+        loads_, across = [], []
         for slot in range(1, len(self.accesses)):
             elements, at_once = self.elements(slot, tile), lanes if strides[slot] == "1.0" else repr(together)
             loads_.append(self.c.let(f"{elements} / {at_once}") if at_once != "1.0" else elements)
-        out.append(self.c.sum(loads_))
+            if self.across[slot] and strides[slot] == "1.0" and lanes != "1.0":
+                across.append(loads_[-1])
+        out += [self.c.sum(loads_), self.c.sum(across)]
         out += strides
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
