@@ -85,6 +85,8 @@ def summed(func: PrimFunc, name: str) -> str:
     """The block that does the work of a reduction: the one that makes the parts where a block only adds up
     registers."""
     block = func.block(name)[1]
+    if not block.is_reduction:
+        return name
     while True:
         read = [b for b in buffers_read(block) if b is not block.buffer]
         if len(read) != 1 or read[0].scope != "register":

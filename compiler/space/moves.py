@@ -11,13 +11,19 @@ from ..arith import Fn, Knob, Poly, Var, poly
 from ..ir import Block, InBounds, IndexValue, Load, PrimFunc, buffers_read, loads, walk_expr
 from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..target import Target
+from .features import row_places
 from .groups import Group
 from .sketch import Constraint
 
 #: Rows and columns of a block in registers; more than 16 rows leave no registers for what comes between.
 TILES = (4, 8, 16)
-#: Blocks beside each other along what is read, and along what is written, before the next step outside.
-BESIDE = (1, 4, 16)
+#: Blocks beside each other along what is read, and along what is written, before the next step outside:
+#: stores to many rows, whose lines are not full, cost more than loads from many.
+ALONG = (1, 4, 16)
+ACROSS = (4, 16)
+#: Rows that start at so few places of a page push each other out of the first-level cache: a line is to be
+#: used up at once.
+CROWDED = 4
 
 
 def stride_of(x: Load, it: Var) -> int | None:
@@ -97,9 +103,11 @@ class Moves:
         sizes = tuple(t for t in TILES if t <= min(full, longer))[-2:]
         if not sizes:
             raise ScheduleError("moves", "nothing is as long as a block", sch.func, b)
+        if min(map(row_places, (b.buffer, *reads))) <= CROWDED:
+            sizes = sizes[-1:]
         tile = sch.sample_categorical(sizes, name=f"{tag}tile")
-        q = sch.sample_categorical(BESIDE, name=f"{tag}along")
-        p = sch.sample_categorical(BESIDE, name=f"{tag}across")
+        q = sch.sample_categorical(_fitting(ALONG, along, tile), name=f"{tag}along")
+        p = sch.sample_categorical(_fitting(ACROSS, lane, tile), name=f"{tag}across")
         u0, u1, u2 = _halves(sch, u, q, tile)
         v0, v1, v2 = _halves(sch, v, p, tile)
         outer = [v0, *others, u0] if self.inside else [*others, u0, v0]
@@ -114,13 +122,13 @@ class Moves:
             sch.vectorize(columns)
         sch.unroll(u2)
         sch.vectorize(v2)
-        return [
-            Constraint(f"{tag}{name} beyond the extent", poly(count) * tile, max(extent, 16) + 15)
-            for name, count, extent in (
-                ("rows", q, along.extent.const or 1),
-                ("columns", p, lane.extent.const or 1),
-            )
-        ]
+        return []
+
+
+def _fitting(counts: tuple[int, ...], it: Var, tile: Knob) -> tuple[int, ...]:
+    """Those of which the loop is as long as most of the blocks."""
+    extent = it.extent.const or 1
+    return tuple(n for n in counts if (n - 1) * tile.domain[-1] < extent) or (1,)
 
 
 def divided(b: Block) -> dict[Var, int]:
