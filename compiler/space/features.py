@@ -88,10 +88,14 @@ def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) ->
 
 
 def operations(block: Block) -> int:
-    """About how many instructions compute one element, or one vector of them, without reads and writes."""
-    return sum(_INSTRUCTIONS.get(type(e), 0) for e in walk_expr(block.value)) + sum(
-        _FUNCTION for e in walk_expr(block.value) if type(e) is Unary and e.op not in ("neg", "abs", "not")
+    """About how many instructions compute one element, or one vector of them, without reads and writes.
+    Steps past a tail that contribute nothing are not counted: where there is none, nothing is selected."""
+    parts = list(walk_expr(block.value))
+    guards = sum(
+        _INSTRUCTIONS.get(Select, 0) for e in parts if type(e) is Select and type(e.cond) is InBounds
     )
+    functions = [e for e in parts if type(e) is Unary and e.op not in ("neg", "abs", "not")]
+    return sum(_INSTRUCTIONS.get(type(e), 0) for e in parts) - guards + _FUNCTION * len(functions)
 
 
 def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
@@ -342,9 +346,12 @@ def _near(index: Poly, lane: Var, most: int) -> bool:
 
 
 def _unit(b: Block, lane: Var) -> bool:
-    """Whether every read of the block moves by one element with the lane, or not at all."""
+    """Whether every read of the block moves by one element with the lane, or not at all. What registers hold
+    is turned in registers."""
     m = b.binding
     for x in loads(b.value):
+        if x.buffer.scope == "register":
+            continue
         last = [substitute(i, m) for i in x.indices]
         if any(lane in i.vars() for i in last[:-1]) or (
             last and lane in last[-1].vars() and last[-1].coefficient(lane) != 1
