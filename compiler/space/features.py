@@ -372,9 +372,12 @@ def _stride(indices: tuple[Poly, ...], lane: Var | None, most: int, last: int) -
 
 
 def _unit(b: Block, lane: Var) -> bool:
-    """Whether every read of the block moves by one element with the lane, or not at all."""
+    """Whether every read of the block moves by one element with the lane, or not at all. What registers hold
+    is turned in registers."""
     m = b.binding
     for x in loads(b.value):
+        if x.buffer.scope == "register":
+            continue
         last = [substitute(i, m) for i in x.indices]
         if any(lane in i.vars() for i in last[:-1]) or (
             last and lane in last[-1].vars() and last[-1].coefficient(lane) != 1
