@@ -53,10 +53,14 @@ def default_seconds(func: PrimFunc, target: Target, rounds: int = 3) -> float:
 
 
 def contender(func: PrimFunc, target: Target, trace: Trace | None = None) -> Contender:
-    """Our kernel with the schedule of a trace, or the default one."""
+    """Our kernel with the schedule of a trace, or the default one; constants are packed when a call is made,
+    as peers do."""
     module = tw.build(func if trace is None else trace.apply(func), target=target)
 
     def make(arrays: Sequence[Array]) -> Call:
-        return module.bind(*arrays)
+        given = list(zip(module.params, arrays, strict=True))
+        constants = {p.name: a for p, a in given if p.is_constant}
+        ready = module.with_constants(constants) if constants else module
+        return ready.bind(*(a for p, a in given if not p.is_constant))
 
     return Contender(make, lambda _, arrays: arrays[-1])

@@ -19,6 +19,7 @@ from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
+from .rows_in_memory import last_dim
 from .sketch import Constraint
 from .windows import Windows, lane_stride
 
@@ -32,7 +33,7 @@ MIN_ACCUMULATORS = 8
 #: cross a cache line count twice.
 MAX_LOADS = 7
 #: Register tiles beside each other in a packed panel: each row of it is as long.
-PANELS = (1, 2, 4)
+PANELS = (1, 2)
 #: Packed panels larger than this leave every cache.
 MAX_PANEL_BYTES = 4 << 20
 
@@ -65,7 +66,7 @@ def lane_use(load: Load, it: Var) -> str:
     dims = [d for d, e in enumerate(load.indices) if it in e.vars()]
     if not dims:
         return "none"
-    if dims == [len(load.indices) - 1] and load.indices[-1].coefficient(it) == 1:
+    if dims == [last_dim(load.buffer)] and load.indices[dims[0]].coefficient(it) == 1:
         return "unit"
     if len(dims) > 1 and lane_stride(load, it) == 1:
         return "unit"
@@ -137,7 +138,10 @@ def _reused(main: Block, load: Load) -> bool:
     """Whether some spatial iteration variable does not move the load: only then is a packed copy read more
     than once."""
     moved = {v for i in load.indices for v in i.vars()}
-    return any(k is IterKind.SPATIAL and v not in moved for v, k in zip(main.iters, main.kinds, strict=True))
+    return any(
+        k is IterKind.SPATIAL and v not in moved and v.extent.const != 1
+        for v, k in zip(main.iters, main.kinds, strict=True)
+    )
 
 
 def _name(main: Block, lane: int | None, packed: tuple[Buffer, ...], inline: bool, group: Group) -> str:

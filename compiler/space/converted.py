@@ -16,6 +16,7 @@ from ..ir.annotations import is_ahead
 from ..schedule import Schedule
 from ..schedule.find import readers
 from ..target import Target
+from .dot_products import DotProduct
 from .groups import Group
 from .sketch import Constraint
 
@@ -34,14 +35,14 @@ class Structure(Protocol):
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]: ...
 
 
-Rules = tuple[Callable[[PrimFunc, Group, Target], Iterator[Structure]], ...]
+Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The number-th structure of the rules for the program with wider operands."""
+    """The number-th structure of the rule for the program with wider operands."""
 
-    rules: Rules
+    rule: Rule
     number: int
     dtype: DType
     name: str
@@ -50,7 +51,7 @@ class Converted:
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
         """Converts, applies the structure, and converts what it packed where it is packed."""
         inner, made = convert(sch, group, self.dtype)
-        found = [s for rule in self.rules for s in rule(sch.func, inner, target)]
+        found = list(self.rule(sch.func, inner, target))
         constraints = found[self.number].apply(sch, inner, target, tag)
         for name in made:
             block = sch.func.block(name)[1]
@@ -63,17 +64,18 @@ class Converted:
         return constraints
 
 
-def converted(func: PrimFunc, group: Group, target: Target, rules: Rules) -> Iterator[Converted]:
-    """Every structure of the rules for the program with wider operands."""
+def converted(func: PrimFunc, group: Group, target: Target, rule: Rule) -> Iterator[Converted]:
+    """Every structure of the rule for the program with wider operands."""
     dtype = _wider(func.block(group.main)[1], target)
     if dtype is None:
         return
     trial = Schedule(func)
     inner, _ = convert(trial, group, dtype)
-    found = [s for rule in rules for s in rule(trial.func, inner, target)]
+    found = list(rule(trial.func, inner, target))
     for n, s in enumerate(found):
-        if not s.fallback:
-            yield Converted(rules, n, dtype, f"{s.name}, in {dtype}", s.fallback)
+        # Integers are only converted for an instruction.
+        if not s.fallback and (dtype.is_float or isinstance(s, DotProduct)):
+            yield Converted(rule, n, dtype, f"{s.name}, in {dtype}", s.fallback)
 
 
 def _wider(main: Block, target: Target) -> DType | None:

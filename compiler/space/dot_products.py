@@ -23,10 +23,21 @@ from ..schedule.index_expr import Index
 from ..schedule.primitives import Factor
 from ..target import Target
 from .ahead import pack_ahead
-from .contraction import MAX_BODY, MAX_PANEL_BYTES, MIN_ACCUMULATORS, REGISTERS, TILES, divisors, fit
+from .contraction import (
+    MAX_BODY,
+    MAX_LOADS,
+    MAX_PANEL_BYTES,
+    MIN_ACCUMULATORS,
+    REGISTERS,
+    TILES,
+    divisors,
+    fit,
+)
 from .groups import Group
 from .sketch import Constraint
 
+#: Rows from which on two vectors beside each other need few enough loads.
+FEWEST_ROWS = 5
 #: Rows of the second axis of a register tile beside the lanes, as of an image.
 FEW = (1, 2, 3, 4)
 
@@ -59,9 +70,17 @@ class DotProduct:
 
 
 def dot_products(func: PrimFunc, group: Group, target: Target) -> Iterator[DotProduct]:
-    """Every structure that the rule knows for the group. Where one packs a constant, which costs a call
-    nothing, those that pack the other factor are left out."""
+    """Every structure that the rule knows for the group. Lanes whose results are written apart are left out
+    where others are not; where one packs a constant, which costs a call nothing, so are those that pack the
+    other factor."""
     _, main = func.block(group.main)
+    found = list(_structures(main, target))
+    written = main.indices[-1] if main.indices else poly(0)
+    behind = [s for s in found if written.coefficient(main.iters[s.lane]) == 1]
+    yield from behind or found
+
+
+def _structures(main: Block, target: Target) -> Iterator[DotProduct]:
     pair = _factors(main)
     if pair is None:
         return
@@ -290,7 +309,7 @@ class _Rule:
         self.panel = panels
         outer, middle, tile = [*(loops[n] for n in batch), panels], [inside], [vectors]
         outer += [loops[n] for n in rows if n not in tiled]
-        accumulators = poly(r)
+        accumulators, rows_in_tile = poly(r), poly(1)
         for n in reversed(tiled):
             it = main.iters[n]
             domain = fit(REGISTERS if n == tiled[-1] else FEW, it.extent)
@@ -304,7 +323,7 @@ class _Rule:
                 a, c = self.sch.split(loops[n], [None, rows_r], overlap=1)
             outer.append(a)
             tile.insert(0, c)
-            accumulators = accumulators * rows_r
+            accumulators, rows_in_tile = accumulators * rows_r, rows_in_tile * rows_r
         used = accumulators + r + (2 if choice.flip else 1)
         self.limit("registers", used, self.target.vector_registers - 1)
         largest = most
@@ -312,6 +331,10 @@ class _Rule:
             largest *= main.iters[n].extent.const or 1
         enough = MIN_ACCUMULATORS if largest >= 2 * MIN_ACCUMULATORS else min(largest, MIN_ACCUMULATORS) // 2
         self.limit("too few accumulators", -1 * accumulators, -enough)
+        if most > 1 and largest // most >= FEWEST_ROWS:
+            # Tiles of one vector read more for each operation, and what they share stays in registers.
+            loaded = 10 * (rows_in_tile + r) - MAX_LOADS * accumulators
+            self.limit("loads for each operation", loaded, 0)
         self.accumulators = accumulators
         return outer, middle, tile, lane
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from ..arith import Knob, Poly, Var, poly
+from ..arith import Fn, Knob, Poly, Var, poly
 from ..ir import Block, InBounds, IndexValue, Load, PrimFunc, buffers_read, loads, walk_expr
-from ..schedule import LoopRV, Schedule, ScheduleError
+from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..target import Target
 from .groups import Group
 from .sketch import Constraint
@@ -73,6 +74,7 @@ class Moves:
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
         """Applies the structure; raises ScheduleError where no read is strided."""
         main = sch.get_block(group.main)
+        _split_divided(sch, main)
         groups = runs(sch.func.block(group.main)[1])
         if any(len(g) > 1 for g in groups):
             sch.transform_block_layout(main, lambda *i: _joined(groups, i))
@@ -121,19 +123,46 @@ class Moves:
         ]
 
 
+def divided(b: Block) -> dict[Var, int]:
+    """The iteration variables that a read takes apart, as in `A[v // 16, w, v % 16]`, and by what."""
+    found: dict[Var, int] = {}
+    for fn in {a for x in loads(b.value) for i in x.indices for a in i.atoms()}:
+        if type(fn) is Fn and fn.op == "floordiv" and fn.b.const is not None:
+            it, by = fn.a.atom, fn.b.const
+            if type(it) is Var and it in b.iters and (it.extent.const or 1) % by == 0:
+                found[it] = min(by, found.get(it, by))
+    return found
+
+
+def _split_divided(sch: Schedule, main: BlockRV) -> None:
+    """Makes two iteration variables of each that a read takes apart."""
+    b = sch.func.block(main.name)[1]
+    by = divided(b)
+    if not by:
+        return
+
+    def apart(*indices: Any) -> tuple[Any, ...]:
+        out: list[Any] = []
+        for it, i in zip(b.iters, indices, strict=True):
+            out += [i // by[it], i % by[it]] if it in by else [i]
+        return tuple(out)
+
+    sch.transform_block_layout(main, apart)
+
+
 def _halves(sch: Schedule, loop: LoopRV, beside: Knob, tile: Knob) -> list[LoopRV]:
     """The loop over blocks in two steps, and over the places of a block; all of a short one is one block."""
     extent = loop.var.extent.const or 1
     return sch.split(loop, [None, beside, tile] if extent >= tile.domain[0] else [None, 1, extent])
 
 
-def _joined(groups: list[list[Var]], indices: tuple[object, ...]) -> tuple[object, ...]:
-    out: list[object] = []
+def _joined(groups: list[list[Var]], indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    out: list[Any] = []
     n = 0
     for g in groups:
-        value: object = indices[n]
+        value = indices[n]
         for it, i in zip(g[1:], indices[n + 1 :], strict=False):
-            value = value * it.extent.const + i  # type: ignore[operator]
+            value = value * it.extent.const + i
         out.append(value)
         n += len(g)
     return tuple(out)
@@ -155,7 +184,7 @@ def turned_reads(b: Block) -> list[tuple[Load, Var]]:
 def moves(func: PrimFunc, group: Group, target: Target) -> Iterator[Moves]:
     """The structures of an elementwise block that reads across what it writes."""
     block = func.block(group.main)[1]
-    if block.is_reduction or not block.iters or not turned_reads(block):
+    if block.is_reduction or not block.iters or not (turned_reads(block) or divided(block)):
         return
     if any(p.atom is not it for p, it in zip(block.indices, block.iters, strict=False)):
         return

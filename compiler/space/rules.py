@@ -62,10 +62,20 @@ RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elemen
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
-    """Every structure of a group, rule by rule. Where the processor adds up products itself, or conversions
-    can leave the loops, the other ones are worth a sketch only if none of those can be made."""
-    found: list[Structure] = [*dot_products(func, group, target)]
-    found = found or [*converted(func, group, target, (dot_products, *RULES))]
+    """Every structure of a group, rule by rule. Where conversions can leave the loops, the other ones are
+    worth a sketch only if none of those can be made."""
+    direct = any(True for _ in dot_products(func, group, target))
+    # What is read only once is converted where it is read.
+    found = [] if direct or group.rows else list(converted(func, group, target, unconverted))
+    yield from found
+    for structure in unconverted(func, group, target):
+        yield Fallback(structure) if found else structure
+
+
+def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    """The structures that leave elements as they are; likewise where the processor adds up products
+    itself."""
+    found = list(dot_products(func, group, target))
     yield from found
     for rule in RULES:
         for structure in rule(func, group, target):

@@ -97,6 +97,8 @@ class WindowTiles:
         self.widest = 1
         self.accumulators = poly(1)
         self.vectors = poly(1)
+        #: Broadcast elements of what else the tile covers; they stay in registers, too.
+        self.beside = poly(0)
         #: Of the factors whose product is the number of accumulators; that of the lanes first.
         self.factors: list[tuple[int, ...]] = []
 
@@ -222,6 +224,7 @@ class WindowTiles:
         between, tile = [registers[0]], []
         if blocks is not None:
             t = self.factor(f"{blocks.name}_r", even_parts(blocks.extent.const or 1, VECTORS))
+            self.beside = poly(t)
             first, inner = sch.split(loops[blocks], [None, t], overlap=1)
             between.insert(0, first)
             tile.append(inner)
@@ -238,6 +241,9 @@ class WindowTiles:
                 first, inner = sch.split(loops[v], [None, r], overlap=1)
                 between.append(first)
             tile.append(inner)
+        if self.moves_data(self.lane_var):
+            # Side by side in memory, and read once.
+            between = [x for x in between if x is not registers[0]] + [registers[0]]
         if strip is None:
             strip, *between = between
         tile.append(registers[1])
@@ -254,14 +260,20 @@ class WindowTiles:
 
     def limit_registers(self) -> None:
         room = self.target.vector_registers - 1
-        held = self.vectors + 1
+        held = self.vectors + 1 + self.beside
         if self.is_alone():
             # The weights of a window stay in registers, too, and rows that windows share.
             room, held = room // 2 + 2, poly(1)
         self.limit("registers", self.accumulators + held, room)
-        tiles = ((prod(f), 0 if self.is_alone() else f[0]) for f in cartesian(*self.factors))
-        most = max((n for n, vectors in tiles if n + vectors + 1 <= room), default=1)
+        values = [(prod(f), self.held(f)) for f in cartesian(*self.factors)]
+        most = max((n for n, beside in values if n + beside <= room), default=1)
         self.limit("too few accumulators", -1 * self.accumulators, -min(BUSY, most))
+
+    def held(self, factors: tuple[int, ...]) -> int:
+        """Registers beside the accumulators."""
+        if self.is_alone():
+            return 1
+        return factors[0] + 1 + (factors[1] if self.beside.knobs() else 0)
 
     def is_alone(self) -> bool:
         """Whether a window is all that is reduced over."""
