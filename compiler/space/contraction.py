@@ -104,7 +104,7 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         strided = {b for b, u in use.items() if u == "pack"}
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
-        ahead = constants_of(main)
+        ahead = constants_of(func, main)
         must = tuple(b for b, u in use.items() if u == "pack" or b in ahead)
         once = {x.buffer for x in reads if not (x.buffer in ahead or _reused(main, x))}
         if once & set(must):
@@ -181,6 +181,8 @@ class ContractionRule:
         self.sch, self.group, self.choice, self.target, self.tag = sch, group, choice, target, tag
         self.main: Block = sch.func.block(group.main)[1]
         self.block = sch.get_block(group.main)
+        #: What is packed before the calls.
+        self.ahead = constants_of(sch.func, self.main)
         self.constraints: list[Constraint] = []
         self.lanes: Knob | None = None
         #: The loop that packed panels are made in, and how many vectors of lanes stand in a register tile.
@@ -218,7 +220,7 @@ class ContractionRule:
         if last is not None:
             self.move_epilogue(last, middle[-1])
         for buffer, copy in packs:
-            if buffer.constant:
+            if buffer in self.ahead:
                 pack_ahead(sch, copy, middle[-1])
             else:
                 assert self.panels is not None
@@ -266,7 +268,7 @@ class ContractionRule:
 
     def pack_order(self, buffer: Buffer) -> tuple[int, ...]:
         """The dimension of the lanes last."""
-        if buffer.constant:
+        if buffer in self.ahead:
             lane = None if self.choice.lane is None else self.main.iters[self.choice.lane]
             return packed_order(self.main, buffer, lane)
         d = self.lane_dim(buffer)
@@ -380,7 +382,7 @@ class ContractionRule:
         written along that of the lanes."""
         last = len(buffer.shape) - 1
         narrow = (buffer.shape[last].const or 0) < 4 or self.lanes is None or self.lanes.domain[0] < 4
-        return not (buffer.constant or narrow or self.lane_dim(buffer) == last)
+        return not (buffer in self.ahead or narrow or self.lane_dim(buffer) == last)
 
     def limit_panel(self, buffer: Buffer, loops: list[LoopRV]) -> None:
         """A packed panel, made for each tile of the lane axis, stays in a cache."""

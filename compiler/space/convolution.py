@@ -17,6 +17,7 @@ from ..arith import Fn, Poly, Var
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, loads
 from ..schedule import Schedule
 from ..target import Target
+from .ahead import constants_of
 from .contraction import Contraction, contractions
 from .groups import Group
 from .sketch import Constraint
@@ -151,8 +152,9 @@ def _lanes(
         if any(b not in weights for b in bad):
             continue
         # Constants are packed in any case, ahead of the calls.
-        must = tuple(b for b in bad if not b.constant)
-        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and not b.constant]
+        ahead = constants_of(func, main)
+        must = tuple(b for b in bad if b not in ahead)
+        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and b not in ahead]
         found += [(n, must), *((n, (b,)) for b in may)]
     # Few lanes are no match for many.
     most = max((main.iters[n].extent.const or 0 for n, _ in found), default=0)

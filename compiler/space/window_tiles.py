@@ -136,7 +136,7 @@ class WindowTiles:
         self.lanes = self.knob("vl", widths) if len(widths) > 1 else widths[0]
         for buffer in choice.packed:
             self.pack(buffer)
-        ahead = [self.copy_of(b) for b in constants_of(self.main)]
+        ahead = [self.copy_of(b) for b in constants_of(self.sch.func, self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
