@@ -49,7 +49,8 @@ class Converted:
     fallback: bool
 
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
-        """Converts, applies the structure, and converts what it packed where it is packed."""
+        """Converts, applies the structure, and converts what it packed where it is packed; constants before
+        the calls."""
         inner, made = convert(sch, group, self.dtype)
         found = list(self.rule(sch.func, inner, target))
         constraints = found[self.number].apply(sch, inner, target, tag)
@@ -57,7 +58,9 @@ class Converted:
             block = sch.func.block(name)[1]
             users = readers(sch.func, block.buffer)
             at = sch.get_block(name)
-            if len(users) == 1 and not users[0].is_reduction:
+            if all(x.buffer.constant for x in loads(block.value)):
+                sch.compute_ahead(at)
+            elif len(users) == 1 and not users[0].is_reduction:
                 sch.compute_inline(at)
             elif not is_ahead(block):
                 _in_lanes(sch, name, target)
