@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..codegen.llvm.dots import instruction_for
-from ..ir import Binary, Block, Cast, DType, Expr, Load, PrimFunc, buffers_read
+from ..ir import Binary, Block, Cast, DType, Expr, Load, PrimFunc, buffers_read, loads
 from ..ir.annotations import is_ahead
 from ..schedule import Schedule
 from ..schedule.find import readers
