@@ -31,7 +31,8 @@ SAMPLE, SAMPLES = 0.005, 3
 
 
 def collect(file: Path, chosen: list[Any], target: Any, seconds: float) -> None:
-    """Appends timed configs to the file until the time is up or every sketch has its CONFIGS."""
+    """Appends timed configs to the file until the time is up, but at least those of one workload, or until
+    every sketch has its CONFIGS."""
     from tilewright.compiler.space import space_of
 
     until = time.monotonic() + seconds
@@ -40,7 +41,7 @@ def collect(file: Path, chosen: list[Any], target: Any, seconds: float) -> None:
     with file.open("a") as out:
         for goal in range(VISIT, CONFIGS + VISIT, VISIT):
             for w in chosen:
-                func = w.program()
+                func, before = w.program(), have.total()
                 for sketch in space_of(func, target).sketches:
                     done = have[w.name, sketch.name]
                     if done >= min(goal, CONFIGS):
@@ -52,7 +53,7 @@ def collect(file: Path, chosen: list[Any], target: Any, seconds: float) -> None:
                         out.write(json.dumps(told) + "\n")
                         have[w.name, sketch.name] += 1
                     out.flush()
-                if time.monotonic() > until:
+                if have.total() > before and time.monotonic() > until:
                     print(f"{sum(have.values())} configs; time is up", flush=True)
                     return
             print(f"{sum(have.values())} configs, {goal} of each sketch", flush=True)

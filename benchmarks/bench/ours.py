@@ -13,6 +13,7 @@ from tilewright.compiler.schedule import Trace
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target, detect
 from tilewright.db import Store
+from tilewright.tuner.errors import NoLegalCandidate
 
 from .measure import Array, Call, Contender
 
@@ -28,7 +29,7 @@ class Tuned:
 
 def tuned(func: PrimFunc, target: Target, store: Store | None, trials: int, seed: int) -> Tuned | None:
     """The best schedule that the store knows for this hardware, else that of a search, which the store keeps;
-    None for no trials and nothing stored, or where every candidate failed."""
+    None for no trials and nothing stored, or where no candidate is legal or works."""
     if store is not None:
         known = store.best(workload_key(func), target.key, detect().key)
         if known is not None:
@@ -36,7 +37,10 @@ def tuned(func: PrimFunc, target: Target, store: Store | None, trials: int, seed
     if not trials:
         return None
     began = time.perf_counter()
-    record = tw.tune(func, target=target, trials=trials, store=store, seed=seed, progress=False)
+    try:
+        record = tw.tune(func, target=target, trials=trials, store=store, seed=seed, progress=False)
+    except NoLegalCandidate:
+        return None
     if record.trace is None:
         return None
     return Tuned(record.trace, record.trial_count, time.perf_counter() - began)
@@ -53,10 +57,14 @@ def default_seconds(func: PrimFunc, target: Target, rounds: int = 3) -> float:
 
 
 def contender(func: PrimFunc, target: Target, trace: Trace | None = None) -> Contender:
-    """Our kernel with the schedule of a trace, or the default one."""
+    """Our kernel with the schedule of a trace, or the default one; constants are packed when a call is made,
+    as peers do."""
     module = tw.build(func if trace is None else trace.apply(func), target=target)
 
     def make(arrays: Sequence[Array]) -> Call:
-        return module.bind(*arrays)
+        given = list(zip(module.params, arrays, strict=True))
+        constants = {p.name: a for p, a in given if p.is_constant}
+        ready = module.with_constants(constants) if constants else module
+        return ready.bind(*(a for p, a in given if not p.is_constant))
 
     return Contender(make, lambda _, arrays: arrays[-1])

@@ -26,7 +26,8 @@ def _product(p: Arguments) -> list[Any]:
     b = (p["b"],) if p["op"] == "batch_matmul" else ()
     m, n, k = p["m"], p["n"], p["k"]
     x = te.placeholder((*b, k, m) if p["transpose_a"] else (*b, m, k), p["dtype"], name="A")
-    y = te.placeholder((*b, n, k) if p["transpose_b"] else (*b, k, n), p["dtype"], name="B")
+    dtype_b = p.get("dtype_b", p["dtype"])
+    y = te.placeholder((*b, n, k) if p["transpose_b"] else (*b, k, n), dtype_b, name="B")
     wide = "int32" if "int" in p["dtype"] else p["dtype"]
     r = te.reduce_axis((0, k), name="k")
 

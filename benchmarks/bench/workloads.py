@@ -29,6 +29,8 @@ class Workload:
         """The program, unscheduled."""
         if self.operator["op"] == "norm":
             return _norm(*self.operator["shape"])
+        if "dtype_b" in self.operator:
+            return _mixed(**self.operator)
         return topi.create(dict(self.operator))
 
     def arguments(self) -> dict[str, Any]:
@@ -36,7 +38,9 @@ class Workload:
         name = self.operator["op"]
         if name == "norm":
             return dict(self.operator)
-        return {**OPERATORS[name].read(dict(self.operator), ""), "op": name}
+        given = dict(self.operator)
+        more = {"dtype_b": given.pop("dtype_b")} if "dtype_b" in given else {}
+        return {**OPERATORS[name].read(given, ""), "op": name, **more}
 
 
 def _norm(b: int, m: int, n: int) -> PrimFunc:
@@ -45,6 +49,19 @@ def _norm(b: int, m: int, n: int) -> PrimFunc:
     i, j = te.reduce_axis((0, m), name="i"), te.reduce_axis((0, n), name="j")
     squares = te.compute((b,), lambda q: te.sum(x[q, i, j] * x[q, i, j], axis=[i, j]), name="squares")
     return te.create_prim_func([x, te.compute((b,), lambda q: te.sqrt(squares[q]), name="Y")], name="norm")
+
+
+def _mixed(op: str, m: int, n: int, k: int, dtype: str, dtype_b: str, transpose_b: bool) -> PrimFunc:
+    """A product of two dtypes of integers, summed in int32."""
+    a = te.placeholder((m, k), dtype, name="A")
+    b = te.placeholder((n, k) if transpose_b else (k, n), dtype_b, name="B")
+    r = te.reduce_axis((0, k), name="k")
+
+    def element(i: te.Index, j: te.Index) -> te.Value:
+        y = b[j, r] if transpose_b else b[r, j]
+        return te.sum(te.cast(a[i, r], "int32") * te.cast(y, "int32"), axis=r)
+
+    return te.create_prim_func([a, b, te.compute((m, n), element, name="C")], name=op)
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float32", **more: Any) -> dict[str, Any]:
@@ -128,6 +145,14 @@ NARROW: tuple[Workload, ...] = (
     Workload(
         "I8row", "matmul 1x1024x1024, int8, B stored [n, k]",
         matmul(1, 1024, 1024, "int8", transpose_b=True),
+    ),
+    Workload(
+        "U8", "matmul 512x512x512, uint8 x int8",
+        matmul(512, 512, 512, "uint8", dtype_b="int8", transpose_b=False),
+    ),
+    Workload(
+        "U8t", "the same, B stored [n, k]",
+        matmul(512, 512, 512, "uint8", dtype_b="int8", transpose_b=True),
     ),
     Workload("B16", "matmul 512x512x512, bfloat16", matmul(512, 512, 512, "bfloat16")),
     Workload("B16t", "the same, B stored [n, k]", matmul(512, 512, 512, "bfloat16", transpose_b=True)),

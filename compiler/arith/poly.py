@@ -113,10 +113,11 @@ class Fn(Atom):
 class Poly:
     """An immutable polynomial with integer coefficients over atoms."""
 
-    __slots__ = ("_hash", "_key", "terms")
+    __slots__ = ("_hash", "_key", "_vars", "terms")
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self.terms = terms
+        self._vars: frozenset[Var] | None = None
         self._key: tuple[object, ...] | None = None
         self._hash: int | None = None
 
@@ -205,13 +206,16 @@ class Poly:
 
     def vars(self) -> frozenset[Var]:
         """Every variable inside, also under a `Fn`."""
-        found: set[Var] = set()
-        for a in self.atoms():
-            if type(a) is Var:
-                found.add(a)
-            elif type(a) is Fn:
-                found |= a.vars
-        return frozenset(found)
+        if self._vars is None:
+            found: set[Var] = set()
+            for m in self.terms:
+                for a in m:
+                    if type(a) is Var:
+                        found.add(a)
+                    elif type(a) is Fn:
+                        found |= a.vars
+            self._vars = frozenset(found)
+        return self._vars
 
     def clamped_vars(self) -> frozenset[Var]:
         """Every variable that stands inside of a minimum or maximum: two of its values may give one value."""

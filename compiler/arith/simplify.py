@@ -322,7 +322,10 @@ def substitute(p: Poly, values: Mapping[Atom, Poly]) -> Poly:
     kept: dict[Monomial, int] = {}
     out: Poly | None = None
     for m, c in p.terms.items():
-        if not any(a in values or type(a) is Fn for a in m):
+        for a in m:
+            if a in values or type(a) is Fn:
+                break
+        else:
             kept[m] = c
             continue
         term = poly(c)

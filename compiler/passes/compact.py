@@ -23,6 +23,7 @@ from ..arith.region import Range
 from ..ir import Block, Buffer, Load, LoopKind, PrimFunc, Stmt, guarded_loads, map_loads
 from ..ir.annotations import made_ahead, moved_alignments
 from ..ir.visit import Path
+from .fused import digits
 from .predicates import Conjunction, split_predicates
 
 #: Annotation of a block that may run past its predicates: what it writes there is nobody's.
@@ -46,7 +47,7 @@ class _Box:
     origin: tuple[Poly, ...]
     common: frozenset[Var]
     shared: tuple[Poly, ...]  # predicates of every block that writes the buffer
-    lead: tuple[Var, ...] = ()  # the loops that move the origin, where each of their boxes is kept
+    lead: tuple[Poly, ...] = ()  # what moves the origin, where each of the boxes is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,7 @@ class Compact:
 
 
 def _shifted(indices: Sequence[Poly], box: _Box) -> tuple[Poly, ...]:
-    lead = [poly(v) for v in box.lead]
-    return (*lead, *(i - o for i, o in zip(indices, box.origin, strict=True)))
+    return (*box.lead, *(i - o for i, o in zip(indices, box.origin, strict=True)))
 
 
 def _is_free(b: Block, exist: Conjunction, box: _Box) -> bool:
@@ -136,12 +136,12 @@ def _box(buffer: Buffer, accesses: list[_Access], *, keep: bool = False) -> _Box
             ranges = _bounds(buffer, accesses)
     # A span between loops over sizes may come out below 0, where one of these is empty and nothing is used.
     new = replace(buffer, shape=tuple(not_negative(s) for _, s in ranges))
-    lead: tuple[Var, ...] = ()
+    lead: tuple[Poly, ...] = ()
     if keep:
-        moving = {v for base, _ in ranges for v in base.vars()}
-        lead = tuple(f.var for f in paths[0][:depth] if f.var in moving)
-        shape = (*(v.extent for v in lead), *new.shape)
-        new = replace(new, shape=shape, scope="global", constant=True)
+        origin = [base for base, _ in ranges]
+        moving = [d for f in paths[0][:depth] for d in digits(f.var, origin)]
+        lead = tuple(value for value, _ in moving)
+        new = replace(new, shape=(*(e for _, e in moving), *new.shape), scope="global", constant=True)
     first, *others = [a.block.predicates for a in accesses if a.is_write] or [()]
     shared = tuple(p for p in first if all(p in o for o in others))
     return _Box(new, tuple(b for b, _ in ranges), frozenset(f.var for f in paths[0][:depth]), shared, lead)

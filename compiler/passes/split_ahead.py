@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ..arith import Poly, Var
+from ..arith import Poly, Var, poly
 from ..codegen.errors import LoweringError
-from ..ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, indices_of, loads
+from ..ir import (
+    Block,
+    Buffer,
+    For,
+    IterKind,
+    LoopKind,
+    PrimFunc,
+    Stmt,
+    indices_of,
+    loads,
+    map_expr,
+    rewrite,
+    walk,
+)
+from .fused import apart, inner_extent
 
 
 def split_ahead(func: PrimFunc) -> tuple[PrimFunc, PrimFunc | None]:
@@ -26,11 +40,11 @@ def split_ahead(func: PrimFunc) -> tuple[PrimFunc, PrimFunc | None]:
     if not made:
         return func, None
     ahead = frozenset(made)
-    body = _kernel(func.body, ahead)
+    body = _only(func.body, ahead, made=False)
     used = {x.buffer for _, b in replace(func, body=body).blocks() for x in loads(b.value)}
     written = {b.buffer for _, b in replace(func, body=body).blocks()}
     kernel = replace(func, allocs=tuple(b for b in func.allocs if b in used | written), body=body)
-    packing = _packing(func, func.body, ahead, ())
+    packing = _packing(_unfused(_only(func.body, ahead, made=True)))
     reads = {x.buffer for _, b in replace(func, body=packing).blocks() for x in loads(b.value)}
     pack = PrimFunc(
         f"{func.name}_pack",
@@ -43,40 +57,79 @@ def split_ahead(func: PrimFunc) -> tuple[PrimFunc, PrimFunc | None]:
     return kernel, pack
 
 
-def _kernel(body: Iterable[Stmt], ahead: frozenset[Buffer]) -> tuple[Stmt, ...]:
+def _only(body: Iterable[Stmt], ahead: frozenset[Buffer], *, made: bool) -> tuple[Stmt, ...]:
+    """The blocks that write such buffers, or the others, in their loops."""
     out: list[Stmt] = []
     for s in body:
         if type(s) is Block:
-            if s.buffer not in ahead:
+            if (s.buffer in ahead) == made:
                 out.append(s)
             continue
         assert type(s) is For
-        inner = _kernel(s.body, ahead)
+        inner = _only(s.body, ahead, made=made)
         if inner:
             out.append(replace(s, body=inner))
     return tuple(out)
 
 
-def _packing(
-    func: PrimFunc, body: Iterable[Stmt], ahead: frozenset[Buffer], path: tuple[Var, ...]
-) -> tuple[Stmt, ...]:
-    """The blocks that write such buffers, in the loops that they depend on, each loop as a loop: the code
-    runs once."""
+def _unfused(body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+    """Fused loops as two where a block tells their iterations apart."""
+    out: list[Stmt] = []
+    for s in body:
+        if type(s) is not For:
+            out.append(s)
+            continue
+        size = inner_extent(s.var, [p for _, b in walk(s.body) for p in _polys(b)])
+        if size is None or s.kind is LoopKind.VECTORIZED:
+            out.append(replace(s, body=_unfused(s.body)))
+        else:
+            out += _unfused([_as_two(s, size)])
+    return tuple(out)
+
+
+def _as_two(s: For, size: int) -> For:
+    outer, inner = Var(s.var.name, (s.var.extent.const or 1) // size), Var(f"{s.var.name}_1", size)
+
+    def index(p: Poly) -> Poly:
+        return apart([p], s.var, outer, inner)[0]
+
+    def visit(b: Stmt) -> Stmt:
+        if type(b) is not Block:
+            return b
+        at = b.iters.index(s.var)
+        return replace(
+            b,
+            iters=(*b.iters[:at], outer, inner, *b.iters[at + 1 :]),
+            kinds=(*b.kinds[:at], b.kinds[at], *b.kinds[at:]),
+            binds=(*b.binds[:at], poly(outer), poly(inner), *b.binds[at + 1 :]),
+            indices=tuple(map(index, b.indices)),
+            value=map_expr(b.value, index),
+            predicates=tuple(map(index, b.predicates)),
+        )
+
+    return For(outer, (For(inner, rewrite(s.body, visit)),))
+
+
+def _polys(b: Block) -> Iterator[Poly]:
+    yield from b.indices
+    yield from indices_of(b.value)
+    yield from b.predicates
+
+
+def _packing(body: Iterable[Stmt]) -> tuple[Stmt, ...]:
+    """The blocks in the loops that they depend on, each loop as a loop: the code runs once."""
     out: list[Stmt] = []
     for s in body:
         if type(s) is Block:
-            if s.buffer in ahead:
-                out.append(_without_idle_predicates(s))
+            out.append(_without_idle_predicates(s))
             continue
         assert type(s) is For
-        inner = _packing(func, s.body, ahead, (*path, s.var))
-        if not inner:
-            continue
-        if any(s.var in _needs(b) for _, b in replace(func, body=inner).blocks()):
+        inner = _packing(s.body)
+        if any(s.var in _needs(b) for _, b in walk(inner)):
             kind = LoopKind.VECTORIZED if s.kind is LoopKind.VECTORIZED else LoopKind.SERIAL
             out.append(For(s.var, inner, kind))
         else:
-            out += _without_loop(func, inner, s.var)
+            out += _without_loop(inner, s.var)
     return tuple(out)
 
 
@@ -96,7 +149,7 @@ def _without_idle_predicates(b: Block) -> Block:
     return replace(b, predicates=tuple(p for p in b.predicates if not p.vars() or p.vars() & moving))
 
 
-def _without_loop(func: PrimFunc, body: tuple[Stmt, ...], var: Var) -> tuple[Stmt, ...]:
+def _without_loop(body: tuple[Stmt, ...], var: Var) -> tuple[Stmt, ...]:
     def visit(s: Stmt) -> Stmt:
         if type(s) is not Block or var not in s.iters:
             return s
@@ -108,7 +161,7 @@ def _without_loop(func: PrimFunc, body: tuple[Stmt, ...], var: Var) -> tuple[Stm
             binds=tuple(s.binds[n] for n in kept),
         )
 
-    return replace(func, body=body).rewrite(visit).body
+    return rewrite(body, visit)
 
 
 def _check_known(pack: PrimFunc) -> None:

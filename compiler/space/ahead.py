@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from ..arith import Var
-from ..ir import Block, Buffer, IterKind, loads
+from ..ir import Block, Buffer, IterKind, PrimFunc, loads
+from ..ir.annotations import made_ahead
 from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 
 
-def constants_of(main: Block) -> tuple[Buffer, ...]:
-    """The constants that the block reads and that are worth packing: there is nothing to arrange in a
+def constants_of(func: PrimFunc, main: Block) -> tuple[Buffer, ...]:
+    """What the block reads that is there before the calls and worth packing: there is nothing to arrange in a
     vector."""
-    found = dict.fromkeys(x.buffer for x in loads(main.value) if x.buffer.constant)
+    made = made_ahead(func)
+    found = dict.fromkeys(x.buffer for x in loads(main.value) if x.buffer.constant or x.buffer in made)
     return tuple(b for b in found if len(b.shape) > 1)
 
 

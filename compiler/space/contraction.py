@@ -19,6 +19,7 @@ from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
+from .rows_in_memory import last_dim
 from .sketch import Constraint
 from .windows import Windows, lane_stride
 
@@ -32,7 +33,7 @@ MIN_ACCUMULATORS = 8
 #: cross a cache line count twice.
 MAX_LOADS = 7
 #: Register tiles beside each other in a packed panel: each row of it is as long.
-PANELS = (1, 2, 4)
+PANELS = (1, 2)
 #: Packed panels larger than this leave every cache.
 MAX_PANEL_BYTES = 4 << 20
 
@@ -65,7 +66,7 @@ def lane_use(load: Load, it: Var) -> str:
     dims = [d for d, e in enumerate(load.indices) if it in e.vars()]
     if not dims:
         return "none"
-    if dims == [len(load.indices) - 1] and load.indices[-1].coefficient(it) == 1:
+    if dims == [last_dim(load.buffer)] and load.indices[dims[0]].coefficient(it) == 1:
         return "unit"
     if len(dims) > 1 and lane_stride(load, it) == 1:
         return "unit"
@@ -103,7 +104,7 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         strided = {b for b, u in use.items() if u == "pack"}
         if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
             continue
-        ahead = constants_of(main)
+        ahead = constants_of(func, main)
         must = tuple(b for b, u in use.items() if u == "pack" or b in ahead)
         once = {x.buffer for x in reads if not (x.buffer in ahead or _reused(main, x))}
         if once & set(must):
@@ -137,7 +138,10 @@ def _reused(main: Block, load: Load) -> bool:
     """Whether some spatial iteration variable does not move the load: only then is a packed copy read more
     than once."""
     moved = {v for i in load.indices for v in i.vars()}
-    return any(k is IterKind.SPATIAL and v not in moved for v, k in zip(main.iters, main.kinds, strict=True))
+    return any(
+        k is IterKind.SPATIAL and v not in moved and v.extent.const != 1
+        for v, k in zip(main.iters, main.kinds, strict=True)
+    )
 
 
 def _name(main: Block, lane: int | None, packed: tuple[Buffer, ...], inline: bool, group: Group) -> str:
@@ -177,6 +181,8 @@ class ContractionRule:
         self.sch, self.group, self.choice, self.target, self.tag = sch, group, choice, target, tag
         self.main: Block = sch.func.block(group.main)[1]
         self.block = sch.get_block(group.main)
+        #: What is packed before the calls.
+        self.ahead = constants_of(sch.func, self.main)
         self.constraints: list[Constraint] = []
         self.lanes: Knob | None = None
         #: The loop that packed panels are made in, and how many vectors of lanes stand in a register tile.
@@ -214,7 +220,7 @@ class ContractionRule:
         if last is not None:
             self.move_epilogue(last, middle[-1])
         for buffer, copy in packs:
-            if buffer.constant:
+            if buffer in self.ahead:
                 pack_ahead(sch, copy, middle[-1])
             else:
                 assert self.panels is not None
@@ -262,7 +268,7 @@ class ContractionRule:
 
     def pack_order(self, buffer: Buffer) -> tuple[int, ...]:
         """The dimension of the lanes last."""
-        if buffer.constant:
+        if buffer in self.ahead:
             lane = None if self.choice.lane is None else self.main.iters[self.choice.lane]
             return packed_order(self.main, buffer, lane)
         d = self.lane_dim(buffer)
@@ -376,7 +382,7 @@ class ContractionRule:
         written along that of the lanes."""
         last = len(buffer.shape) - 1
         narrow = (buffer.shape[last].const or 0) < 4 or self.lanes is None or self.lanes.domain[0] < 4
-        return not (buffer.constant or narrow or self.lane_dim(buffer) == last)
+        return not (buffer in self.ahead or narrow or self.lane_dim(buffer) == last)
 
     def limit_panel(self, buffer: Buffer, loops: list[LoopRV]) -> None:
         """A packed panel, made for each tile of the lane axis, stays in a cache."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ..codegen.llvm.dots import instruction_for
 from ..ir import Binary, Block, Cast, DType, Expr, Load, PrimFunc, buffers_read, loads
+from ..ir.annotations import is_ahead
 from ..schedule import Schedule
 from ..schedule.find import readers
 from ..target import Target
@@ -61,7 +62,7 @@ class Converted:
                 sch.compute_ahead(at)
             elif len(users) == 1 and not users[0].is_reduction:
                 sch.compute_inline(at)
-            else:
+            elif not is_ahead(block):
                 _in_lanes(sch, name, target)
         return constraints
 
@@ -111,6 +112,9 @@ def convert(sch: Schedule, group: Group, dtype: DType) -> tuple[Group, tuple[str
         source = buffers_read(sch.func.block(group.main)[1])[slot]
         block = sch.convert_read(main, slot, str(dtype))
         made.append(block.name)
+        if source.constant:
+            # The rules see that it is there before the calls.
+            sch.compute_ahead(block)
         for name in group.producers:
             if sch.func.block(name)[1].buffer is source:
                 sch.compute_inline(sch.get_block(name))

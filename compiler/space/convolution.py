@@ -17,6 +17,7 @@ from ..arith import Fn, Poly, Var
 from ..ir import Block, Buffer, IterKind, Load, PrimFunc, loads
 from ..schedule import Schedule
 from ..target import Target
+from .ahead import constants_of
 from .contraction import Contraction, contractions
 from .groups import Group
 from .sketch import Constraint
@@ -25,6 +26,8 @@ from .windows import Windows, lane_stride
 
 #: Output channels of a group that fill lanes of their own.
 MIN_LANES = 4
+#: With fewer lanes than this, an axis is only taken where no other has as many.
+FEW_LANES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +89,11 @@ def convolutions(
             )
             for c in choices:
                 yield Rewritten(rewrite, c, f"{what}, {c.name}")
-            if rewrite is places_as_one:
+            if rewrite is places_as_one and main.indices[-1].atom in windows.places:
                 # Places that fill no vectors are better read one by one, and written across.
-                yield from (c for c in _over_windows(func, group, target) if c.choice.packed)
+                for c in _over_windows(func, group, target):
+                    if main.iters[c.choice.lane] not in windows.places:
+                        yield c
             return
     yield from _over_windows(func, group, target)
     yield Contraction(None, (), bool(group.producers), "scalar")
@@ -147,9 +152,13 @@ def _lanes(
         if any(b not in weights for b in bad):
             continue
         # Constants are packed in any case, ahead of the calls.
-        must = tuple(b for b in bad if not b.constant)
-        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and not b.constant]
+        ahead = constants_of(func, main)
+        must = tuple(b for b in bad if b not in ahead)
+        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and b not in ahead]
         found += [(n, must), *((n, (b,)) for b in may)]
+    # Few lanes are no match for many.
+    most = max((main.iters[n].extent.const or 0 for n, _ in found), default=0)
+    found = [f for f in found if (main.iters[f[0]].extent.const or 0) >= min(most, FEW_LANES)]
     # Broadcasts of what lies still are cheaper than vectors that begin anywhere.
     yield from sorted(found, key=lambda f: any(lane_stride(x, main.iters[f[0]]) == 0 for x in reads) is False)
 

@@ -25,22 +25,23 @@ _CHOSEN = tuple(
 _COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768
-#: Cycles of each thing that a block does; fitted to the logarithms of the times of about 800 kernels of
-#: eleven operators, timed on one AVX-512 core of 2025.
+#: Cycles of each thing that a block does; fitted by benchmarks/fit_default.py to the times of 448 kernels of
+#: 17 workloads, on one AVX-512 core of 2025 that was shared, on arrays 16 bytes past a cache line.
 CYCLES: dict[str, float] = {
-    "vector operation": 0.5,
-    "load beyond one for each operation": 0.7,
-    "operation that waits for an accumulator": 0.2,
-    "load that is guarded": 0.13,
-    "turn of an inner loop": 0.65,
-    "register tile": 9.0,
-    "line from the second-level cache": 0.18,
-    "line from the third-level cache": 0.4,
-    "line from memory": 0.6,
-    "page translated": 5.0,
-    "element copied by vectors": 0.26,
+    "vector operation": 0.43,
+    "load beyond one for each operation": 0.4,
+    "vector loaded across lines": 0.41,
+    "operation that waits for an accumulator": 0.065,
+    "load that is guarded": 0.12,
+    "turn of an inner loop": 0.41,
+    "register tile": 1.9,
+    "line from the second-level cache": 0.04,
+    "line from the third-level cache": 0.04,
+    "line from memory": 0.16,
+    "page translated": 2.0,
+    "element copied by vectors": 0.21,
     "element copied one by one": 1.4,
-    "element scattered": 0.95,
+    "element scattered": 0.29,
     "element gathered": 1.0,
 }
 #: Accumulators below which multiply-adds are seen to wait: more than latency times throughput (8), since
@@ -132,6 +133,7 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     found = {
         "vector operation": vectors * work,
         "load beyond one for each operation": vectors * np.maximum(loads - 1, 0),
+        "vector loaded across lines": vectors * col("loads across lines") / np.maximum(col("unrolled"), 1),
         "operation that waits for an accumulator": vectors * np.maximum(latency - 1, 0),
         "load that is guarded": vectors * loads * col("guarded"),
         "turn of an inner loop": vectors / np.maximum(col("unrolled"), 1),

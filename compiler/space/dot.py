@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..arith import Knob, Poly, poly
-from ..ir import Binary, Block, IterKind, Load, PrimFunc, buffers_read, loads
+from ..ir import Binary, Block, IterKind, Load, PrimFunc, Unary, buffers_read, loads, walk_expr
 from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.find import writers
@@ -85,6 +85,8 @@ def summed(func: PrimFunc, name: str) -> str:
     """The block that does the work of a reduction: the one that makes the parts where a block only adds up
     registers."""
     block = func.block(name)[1]
+    if not block.is_reduction:
+        return name
     while True:
         read = [b for b in buffers_read(block) if b is not block.buffer]
         if len(read) != 1 or read[0].scope != "register":
@@ -101,6 +103,10 @@ class DotRule:
         self.main: Block = sch.func.block(group.main)[1]
         self.block = sch.get_block(group.main)
         self.constraints: list[Constraint] = []
+        #: Whether functions are computed of the result, which are as costly for one element as for a vector.
+        self.is_costly = group.epilogue is not None and any(
+            type(e) is Unary for e in walk_expr(sch.func.block(group.epilogue)[1].value)
+        )
 
     def knob(self, name: str, domain: tuple[int, ...]) -> Knob:
         return self.sch.sample_categorical(domain, name=fresh(f"{self.tag}{name}", set(self.sch.knobs)))
@@ -130,13 +136,17 @@ class DotRule:
         sch.set_scope(parts, 0, "register")
         self.in_lanes(parts, len(tile) + 2)
         self.in_lanes(self.block, len(tile) + 1)
-        self.write_back(last, middle[-1])
+        if self.is_costly:
+            self.take_in_lanes(last)
+        else:
+            self.write_back(last, middle[-1])
         self.decompose(parts)
 
     def result(self) -> str:
         """Where the result goes before the block that takes it."""
         if self.group.epilogue is not None:
-            self.sch.set_scope(self.block, 0, "register")
+            if not self.is_costly:
+                self.sch.set_scope(self.block, 0, "register")
             return self.group.epilogue
         return self.sch.cache_write(self.block, 0, "register").name
 
@@ -179,6 +189,19 @@ class DotRule:
         """The sums begin before the outermost loop of steps."""
         carried = self.sch.func.block(parts.name)[1].loop_vars(IterKind.REDUCE)
         self.sch.decompose_reduction(parts, next(x for x in self.sch.get_loops(parts) if x.var in carried))
+
+    def take_in_lanes(self, last: str) -> None:
+        """What is costly for one element takes vectors of the results, in a nest of its own: overlapped tiles
+        are no box to move it under."""
+        sch = self.sch
+        loops = sch.get_loops(sch.get_block(last))
+        b = sch.func.block(last)[1]
+        lane = next((x for x, it in zip(loops, b.iters, strict=True) if b.indices[-1].atom is it), loops[-1])
+        if (lane.var.extent.const or 0) < self.lanes.domain[-1]:
+            return
+        vectors, lanes = sch.split(lane, [None, self.lanes])
+        sch.reorder(*(x for x in loops if x is not lane), vectors, lanes)
+        sch.vectorize(lanes)
 
     def write_back(self, last: str, at: LoopRV) -> None:
         """The block behind the reduction takes each register tile."""

@@ -31,9 +31,10 @@ from ..ir import (
 from ..ir.annotations import is_ahead
 from ..schedule.find import writers
 from .compile import ColumnCompiler
+from .rows_in_memory import last_dim
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 2
+FEATURE_SCHEMA = 3
 LEVELS = 14
 SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
@@ -65,6 +66,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     "lanes",
     "accumulators",
     "inner loads",
+    "loads across lines",
     *(f"lane stride.{slot}" for slot in range(SLOTS)),
     "executed",
     "guarded",
@@ -87,10 +89,15 @@ def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) ->
 
 
 def operations(block: Block) -> int:
-    """About how many instructions compute one element, or one vector of them, without reads and writes."""
-    return sum(_INSTRUCTIONS.get(type(e), 0) for e in walk_expr(block.value)) + sum(
-        _FUNCTION for e in walk_expr(block.value) if type(e) is Unary and e.op not in ("neg", "abs", "not")
-    )
+    """About how many instructions compute one element, or one vector of them, without reads, writes and
+    guards."""
+    count = 0
+    for e in walk_expr(block.value):
+        guards = type(e) is Select and type(e.cond) is InBounds
+        count += 0 if guards else _INSTRUCTIONS.get(type(e), 0)
+        if type(e) is Unary and e.op not in ("neg", "abs", "not"):
+            count += _FUNCTION
+    return count
 
 
 def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
@@ -127,6 +134,8 @@ class _Features:
         self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
+        #: Of each access, whether its vectors may lie across cache lines: the caller's arrays start anywhere.
+        self.across = [b in func.params for b, _ in accesses]
         self.moving = [[i.vars() for i in ix] for _, ix in self.accesses]
         self.known: dict[tuple[int, frozenset[Var]], str] = {}
         self.extents = [c.emit(f.var.extent) for f in self.path]
@@ -191,11 +200,13 @@ class _Features:
         strides = self.lane_strides()
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
-        loads_ = []
+        loads_, across = [], []
         for slot in range(1, len(self.accesses)):
             elements, at_once = self.elements(slot, tile), lanes if strides[slot] == "1.0" else repr(together)
             loads_.append(self.c.let(f"{elements} / {at_once}") if at_once != "1.0" else elements)
-        out.append(self.c.sum(loads_))
+            if self.across[slot] and strides[slot] == "1.0" and lanes != "1.0":
+                across.append(loads_[-1])
+        out += [self.c.sum(loads_), self.c.sum(across)]
         out += strides
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
@@ -283,20 +294,37 @@ class _Features:
 
     def lane_strides(self) -> list[str]:
         """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
-        anything else."""
+        anything else. A result in registers counts as what takes it from there writes."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
         # Behind a guard each lane is read by itself.
-        most = 1 if self.is_guarded() else MAX_STRIDE
-        out: list[str] = []
-        for (_, indices), turned in zip(self.accesses, self.by_registers, strict=True):
-            moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-            last = len(indices) - (1 if self.steps == 1 else 2)
-            unit = lane is not None and moving == [last] and _near(indices[last], lane, most)
-            out.append("0.0" if not moving else "1.0" if unit or turned else "2.0")
+        most = 1 if any(type(e) is InBounds for e in walk_expr(self.block.value)) else MAX_STRIDE
+        out = []
+        for (buffer, indices), turned in zip(self.accesses, self.by_registers, strict=True):
+            last = last_dim(buffer) if self.steps == 1 and indices else len(indices) - 2
+            stride = _stride(indices, lane, most, last)
+            out.append("1.0" if stride == "2.0" and turned else stride)
+        taken = self.taken_by()
+        if taken is not None:
+            path, b = taken
+            m: dict[Atom, Poly] = {k: relax(v) for k, v in b.binding.items()}
+            across = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
+            if across is not None:
+                out[0] = _stride(tuple(substitute(i, m) for i in b.indices), across, 1, last_dim(b.buffer))
         return out + ["0.0"] * (SLOTS - len(out))
 
-    def is_guarded(self) -> bool:
-        return any(type(e) is InBounds for e in walk_expr(self.block.value))
+    def taken_by(self) -> tuple[tuple[For, ...], Block] | None:
+        """The block that reads the result from registers and writes it to memory, with its loops."""
+        result = self.block.buffer
+        if result.scope != "register":
+            return None
+        return next(
+            (
+                (path, b)
+                for path, b in self.func.blocks()
+                if b.buffer is not result and any(x.buffer is result for x in loads(b.value))
+            ),
+            None,
+        )
 
     def kinds(self) -> list[tuple[Var, IterKind]]:
         """The iteration variables, the spatial ones first, each with its kind."""
@@ -333,17 +361,23 @@ class _Features:
         return out + ["0.0"] * (2 * _COPIES - len(out))
 
 
-def _near(index: Poly, lane: Var, most: int) -> bool:
-    """Whether lanes lie so close that whole vectors are read, and nothing is divided."""
-    return not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms()) and (
-        1 <= index.coefficient(lane) <= most
-    )
+def _stride(indices: tuple[Poly, ...], lane: Var | None, most: int, last: int) -> str:
+    """0, 1 or 2 of an access, whose dimension `last` is the one along which elements lie side by side."""
+    moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
+    if lane is None or not moving:
+        return "0.0"
+    index = indices[moving[0]]
+    whole = not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms())
+    return "1.0" if moving == [last] and whole and 1 <= index.coefficient(lane) <= most else "2.0"
 
 
 def _unit(b: Block, lane: Var) -> bool:
-    """Whether every read of the block moves by one element with the lane, or not at all."""
+    """Whether every read of the block moves by one element with the lane, or not at all. What registers hold
+    is turned in registers."""
     m = b.binding
     for x in loads(b.value):
+        if x.buffer.scope == "register":
+            continue
         last = [substitute(i, m) for i in x.indices]
         if any(lane in i.vars() for i in last[:-1]) or (
             last and lane in last[-1].vars() and last[-1].coefficient(lane) != 1

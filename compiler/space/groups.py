@@ -30,8 +30,8 @@ def is_elementwise(block: Block) -> bool:
 
 
 def inline_elementwise(sch: Schedule) -> None:
-    """Inlines each elementwise intermediate into its only reader when that is elementwise too: nothing is
-    computed twice, and a pass over memory is saved."""
+    """Inlines each elementwise intermediate into its only reader when that is elementwise too, and a cheap
+    one of a single array into all of them: a pass over memory is saved."""
     while True:
         candidate = next((b for _, b in sch.func.blocks() if _inlines(sch.func, b)), None)
         if candidate is None:
@@ -43,10 +43,13 @@ def _inlines(func: PrimFunc, block: Block) -> bool:
     if block.buffer in func.params or not is_elementwise(block) or len(writers(func, block.buffer)) != 1:
         return False
     users = readers(func, block.buffer)
-    if len(users) != 1 or users[0].is_reduction:
+    if not users or any(u.is_reduction for u in users):
         return False
-    at_once = len([x for x in loads(users[0].value) if x.buffer is block.buffer]) == 1
     cheap = not any(type(e) is Unary for e in walk_expr(block.value))
+    if len(users) > 1:
+        # What reads one array costs each reader no more memory than its result would.
+        return cheap and len([*loads(block.value)]) <= 1 and all(map(is_elementwise, users))
+    at_once = len([x for x in loads(users[0].value) if x.buffer is block.buffer]) == 1
     return at_once or cheap
 
 

@@ -5,18 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from ..arith import Knob, Poly, Var, poly
+from ..arith import Fn, Knob, Poly, Var, poly
 from ..ir import Block, InBounds, IndexValue, Load, PrimFunc, buffers_read, loads, walk_expr
-from ..schedule import LoopRV, Schedule, ScheduleError
+from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..target import Target
+from .features import row_places
 from .groups import Group
 from .sketch import Constraint
 
 #: Rows and columns of a block in registers; more than 16 rows leave no registers for what comes between.
 TILES = (4, 8, 16)
-#: Blocks beside each other along what is read, and along what is written, before the next step outside.
-BESIDE = (1, 4, 16)
+#: Blocks beside each other along what is read, and along what is written, before the next step outside:
+#: stores to many rows, whose lines are not full, cost more than loads from many.
+ALONG = (1, 4, 16)
+ACROSS = (4, 16)
+#: Rows that start at so few places of a page push each other out of the first-level cache: a line is to be
+#: used up at once.
+CROWDED = 4
 
 
 def stride_of(x: Load, it: Var) -> int | None:
@@ -73,6 +80,7 @@ class Moves:
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
         """Applies the structure; raises ScheduleError where no read is strided."""
         main = sch.get_block(group.main)
+        _split_divided(sch, main)
         groups = runs(sch.func.block(group.main)[1])
         if any(len(g) > 1 for g in groups):
             sch.transform_block_layout(main, lambda *i: _joined(groups, i))
@@ -95,9 +103,11 @@ class Moves:
         sizes = tuple(t for t in TILES if t <= min(full, longer))[-2:]
         if not sizes:
             raise ScheduleError("moves", "nothing is as long as a block", sch.func, b)
+        if min(map(row_places, (b.buffer, *reads))) <= CROWDED:
+            sizes = sizes[-1:]
         tile = sch.sample_categorical(sizes, name=f"{tag}tile")
-        q = sch.sample_categorical(BESIDE, name=f"{tag}along")
-        p = sch.sample_categorical(BESIDE, name=f"{tag}across")
+        q = sch.sample_categorical(_fitting(ALONG, along, tile), name=f"{tag}along")
+        p = sch.sample_categorical(_fitting(ACROSS, lane, tile), name=f"{tag}across")
         u0, u1, u2 = _halves(sch, u, q, tile)
         v0, v1, v2 = _halves(sch, v, p, tile)
         outer = [v0, *others, u0] if self.inside else [*others, u0, v0]
@@ -112,13 +122,40 @@ class Moves:
             sch.vectorize(columns)
         sch.unroll(u2)
         sch.vectorize(v2)
-        return [
-            Constraint(f"{tag}{name} beyond the extent", poly(count) * tile, max(extent, 16) + 15)
-            for name, count, extent in (
-                ("rows", q, along.extent.const or 1),
-                ("columns", p, lane.extent.const or 1),
-            )
-        ]
+        return []
+
+
+def _fitting(counts: tuple[int, ...], it: Var, tile: Knob) -> tuple[int, ...]:
+    """Those of which the loop is as long as most of the blocks."""
+    extent = it.extent.const or 1
+    return tuple(n for n in counts if (n - 1) * tile.domain[-1] < extent) or (1,)
+
+
+def divided(b: Block) -> dict[Var, int]:
+    """The iteration variables that a read takes apart, as in `A[v // 16, w, v % 16]`, and by what."""
+    found: dict[Var, int] = {}
+    for fn in {a for x in loads(b.value) for i in x.indices for a in i.atoms()}:
+        if type(fn) is Fn and fn.op == "floordiv" and fn.b.const is not None:
+            it, by = fn.a.atom, fn.b.const
+            if type(it) is Var and it in b.iters and (it.extent.const or 1) % by == 0:
+                found[it] = min(by, found.get(it, by))
+    return found
+
+
+def _split_divided(sch: Schedule, main: BlockRV) -> None:
+    """Makes two iteration variables of each that a read takes apart."""
+    b = sch.func.block(main.name)[1]
+    by = divided(b)
+    if not by:
+        return
+
+    def apart(*indices: Any) -> tuple[Any, ...]:
+        out: list[Any] = []
+        for it, i in zip(b.iters, indices, strict=True):
+            out += [i // by[it], i % by[it]] if it in by else [i]
+        return tuple(out)
+
+    sch.transform_block_layout(main, apart)
 
 
 def _halves(sch: Schedule, loop: LoopRV, beside: Knob, tile: Knob) -> list[LoopRV]:
@@ -127,13 +164,13 @@ def _halves(sch: Schedule, loop: LoopRV, beside: Knob, tile: Knob) -> list[LoopR
     return sch.split(loop, [None, beside, tile] if extent >= tile.domain[0] else [None, 1, extent])
 
 
-def _joined(groups: list[list[Var]], indices: tuple[object, ...]) -> tuple[object, ...]:
-    out: list[object] = []
+def _joined(groups: list[list[Var]], indices: tuple[Any, ...]) -> tuple[Any, ...]:
+    out: list[Any] = []
     n = 0
     for g in groups:
-        value: object = indices[n]
+        value = indices[n]
         for it, i in zip(g[1:], indices[n + 1 :], strict=False):
-            value = value * it.extent.const + i  # type: ignore[operator]
+            value = value * it.extent.const + i
         out.append(value)
         n += len(g)
     return tuple(out)
@@ -155,7 +192,7 @@ def turned_reads(b: Block) -> list[tuple[Load, Var]]:
 def moves(func: PrimFunc, group: Group, target: Target) -> Iterator[Moves]:
     """The structures of an elementwise block that reads across what it writes."""
     block = func.block(group.main)[1]
-    if block.is_reduction or not block.iters or not turned_reads(block):
+    if block.is_reduction or not block.iters or not (turned_reads(block) or divided(block)):
         return
     if any(p.atom is not it for p, it in zip(block.indices, block.iters, strict=False)):
         return

@@ -5,11 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..arith import Poly, Var
-from ..ir import Binary, Block, IterKind, Load, PrimFunc, buffers_read, loads
+from ..arith import Poly, Var, product
+from ..ir import (
+    Binary,
+    Block,
+    InBounds,
+    IndexValue,
+    IterKind,
+    Load,
+    PrimFunc,
+    buffers_read,
+    loads,
+    walk_expr,
+)
 from ..ir.rules import REDUCERS
 from ..schedule.find import readers, writers
 from ..schedule.primitives.inline import is_permutation
+from .rows_in_memory import last_dim
+
+#: Steps below which a loop is too short for vectors beside each other.
+SHORT = 64
 
 
 def lane_axis(b: Block) -> int | None:
@@ -27,8 +42,44 @@ def lane_axis(b: Block) -> int | None:
 
 
 def _is_contiguous(x: Load, it: Var) -> bool:
-    last = x.indices[-1]
-    return last.coefficient(it) == 1 and not any(it in i.vars() for i in (*x.indices[:-1], last - it))
+    d = last_dim(x.buffer)
+    others = (*x.indices[:d], *x.indices[d + 1 :], x.indices[d] - it)
+    return x.indices[d].coefficient(it) == 1 and not any(it in i.vars() for i in others)
+
+
+def contiguous_steps(b: Block) -> list[int]:
+    """The positions of the reduce iteration variables that run as one, through what lies in memory one
+    element after the other: the one of `lane_axis`, and, where that is short and they make it long, those
+    before it that walk whole dimensions."""
+    axis = lane_axis(b)
+    if axis is None:
+        return []
+    found = [axis]
+    reads = [x for x in loads(b.value) if x.buffer is not b.buffer]
+    divides = any(type(e) in (InBounds, IndexValue) for e in walk_expr(b.value))
+    while not divides and found[0] > 0 and b.kinds[found[0] - 1] is IterKind.REDUCE:
+        more = [found[0] - 1, *found]
+        tail = [b.iters[n] for n in more]
+        if (product(it.extent for it in tail[1:]).const or SHORT) >= SHORT:
+            break
+        if not all(_walks(x, tail) or not _moving(x) & set(tail) for x in reads):
+            break
+        found = more
+    long = (product(b.iters[n].extent for n in found).const or SHORT) >= 2 * SHORT
+    return found if long else [axis]
+
+
+def _moving(x: Load) -> set[Var]:
+    return {v for i in x.indices for v in i.vars()}
+
+
+def _walks(x: Load, iters: Sequence[Var]) -> bool:
+    """Whether the last indices are the iteration variables, each over the whole dimension."""
+    last, shape = x.indices[-len(iters) :], x.buffer.shape[-len(iters) :]
+    alone = [i.atom for i in last] == list(iters) and not any(
+        v in i.vars() for v in iters for i in x.indices[: -len(iters)]
+    )
+    return alone and all(it.extent == e for it, e in zip(iters, shape, strict=True))
 
 
 def is_row_reduction(b: Block) -> bool:
@@ -48,8 +99,7 @@ def is_row_reduction(b: Block) -> bool:
         kinds = [{b.kinds[b.iters.index(v)] for v in i.vars()} for i in x.indices]
         if x.buffer is b.buffer or any(len(k) > 1 for k in kinds):
             return False
-        moving = {v for i in x.indices for v in i.vars()}
-        once = once or (b.iters[lane] in moving and moving >= set(rows))
+        once = once or _moving(x) >= {b.iters[lane], *rows}
     return once
 
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..arith import Poly, Var, poly
+from ..arith import Poly, Var, poly, product
 from ..ir import Block, IterKind, PrimFunc, Unary, buffers_read, walk_expr
 from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.find import readers
 from ..target import Target
 from .groups import Group, is_elementwise
-from .row_group import is_row_reduction, lane_axis, row_iters
+from .row_group import contiguous_steps, is_row_reduction, lane_axis, row_iters, spatial
 from .sketch import Constraint
 
 ROWS = (1, 2, 3, 4, 6, 8)
@@ -57,7 +57,7 @@ def rows(func: PrimFunc, group: Group, target: Target) -> Iterator[Rows]:
     if cheap:
         yield Rows(True, False, f"rows, recompute {' '.join(cheap)}")
     keeping = f"rows, keep {' '.join(shared)}" if shared else "rows"
-    if any(_next(func, group.rows, n) for n in shared):
+    if row_iters(func.block(group.main)[1]) and any(_next(func, group.rows, n) for n in shared):
         yield Rows(False, True, f"{keeping}, reduced at once")
     yield Rows(False, False, keeping)
 
@@ -106,7 +106,7 @@ class RowsRule:
         blocks = [sch.func.block(n)[1] for n in names]
         if names[-1] in reductions:
             names.append(sch.cache_write(sch.get_block(names[-1]), 0, "register").name)
-        steps = [b.iters[axis].extent.const or 1 for b in blocks if (axis := lane_axis(b)) is not None]
+        steps = [_length(b, contiguous_steps(b)) for b in blocks if lane_axis(b) is not None]
         self.lanes = sch.sample_categorical(self.widths(blocks, min(steps)), name=self.fresh("vl"))
         most = -(-min(steps) // self.lanes.domain[0])
         self.parts = sch.sample_categorical(_up_to(PARTS, most), name=self.fresh("u"))
@@ -208,8 +208,11 @@ class RowsRule:
         assert axis is not None
         large = [loops[n] for n, it in enumerate(b.iters) if it in row_iters(b)]
         tile = large[-1:]
-        steps, vectors, lanes = sch.split(loops[axis], [None, self.parts, self.lanes])
-        around = [x for n, x in enumerate(loops) if n != axis and x not in tile]
+        along, apart = self.steps(b, loops)
+        steps, vectors, lanes = sch.split(along, [None, self.parts, self.lanes])
+        around = [
+            x for x, it in zip(loops, b.iters, strict=True) if it in spatial(b) and x not in tile
+        ] + apart
         sch.reorder(*around, steps, *tile, vectors, lanes)
         sch.set_scope(block, 0, "register")
         joined = sch.rfactor(lanes, -1)
@@ -224,6 +227,13 @@ class RowsRule:
         if before is not None:
             first = sch.merge_loops(before, first)
         sch.decompose_reduction(parts, first)
+
+    def steps(self, b: Block, loops: list[LoopRV]) -> tuple[LoopRV, list[LoopRV]]:
+        """The loop over the steps that lie behind each other in memory, and those over other steps."""
+        fused = contiguous_steps(b)
+        others = [n for n, k in enumerate(b.kinds) if k is IterKind.REDUCE and n not in fused]
+        along = loops[fused[0]] if len(fused) == 1 else self.sch.fuse(*(loops[n] for n in fused))
+        return along, [loops[n] for n in others]
 
     def inner(self, block: BlockRV, var: Var) -> LoopRV:
         return next(x for x in self.sch.get_loops(block) if x.var is var)
@@ -268,6 +278,10 @@ def worked(func: PrimFunc, group: Group, before: Collection[str]) -> list[str]:
     own = [b for _, b in func.blocks() if b.name in group.rows or b.name not in before]
     whole = [b for b in own if any(x.scope != "register" for x in buffers_read(b))]
     return [b.name for b in sorted(whole, key=lambda b: (cost(b), len(b.iters)))]
+
+
+def _length(b: Block, steps: Sequence[int]) -> int:
+    return product(b.iters[n].extent for n in steps).const or 1
 
 
 def _up_to(domain: tuple[int, ...], most: int) -> tuple[int, ...]:

@@ -65,7 +65,8 @@ def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structu
     """Every structure of a group, rule by rule. Where conversions can leave the loops, the other ones are
     worth a sketch only if none of those can be made."""
     direct = any(True for _ in dot_products(func, group, target))
-    found = [] if direct else list(converted(func, group, target, unconverted))
+    # What is read only once is converted where it is read.
+    found = [] if direct or group.rows else list(converted(func, group, target, unconverted))
     yield from found
     for structure in unconverted(func, group, target):
         yield Fallback(structure) if found else structure

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from ..ir import Block, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
@@ -10,7 +14,7 @@ from .groups import Group, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
-from .threads import share_out
+from .threads import deal_out, share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
 MAX_SKETCHES = 12
@@ -32,6 +36,8 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
         )
     base = Schedule(func)
     inline_elementwise(base)
+    if target.num_threads > 1 and target.math == "reassoc":
+        deal_out(base, target.num_threads)
     refused: dict[str, str] = {}
     for by_rows in (True, False):
         groups = groups_of(base.func, by_rows=by_rows)
@@ -79,17 +85,20 @@ def _sketch(
             constraints += structure.apply(sch, g, target, tag)
         else:
             constraints += _apply_first(sch, g, target, tag)
-        tiled = worked(sch.func, g, before) if g.rows else [summed(sch.func, g.main)]
+        tiled = (worked(sch.func, g, before) if g.rows else []) or [summed(sch.func, g.main)]
         mains += tiled
         main = tiled[-1] if g is heavy else main
-    if target.num_threads > 1:
-        constraints += share_out(sch, target.num_threads)
+    busy = share_out(sch, target.num_threads) if target.num_threads > 1 else []
     knobs = tuple(sch.knobs.values())
     # What splits could neither prove nor refute is a constraint like any other.
     constraints += [Constraint("factors fit the loop", p, 0) for p in sch.constraints]
-    return Sketch(
-        structure.name, sch.func, sch.trace, knobs, tuple(constraints), main, index, tuple(mains)
+    sketch = Sketch(
+        structure.name, sch.func, sch.trace, knobs, (*constraints, *busy), main, index, tuple(mains)
     )  # fmt: skip
+    # Where the other constraints leave no config that keeps the threads busy, idle ones are better than none.
+    if busy and not len(sketch.columns.random(1, np.random.default_rng(0))):
+        return replace(sketch, constraints=tuple(constraints))
+    return sketch
 
 
 def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
@@ -102,4 +111,7 @@ def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[
             continue
         sch.adopt(trial)
         return constraints
-    return []
+    if len(group.rows) < 2:
+        return []
+    apart = (g for g in groups_of(sch.func, by_rows=False) if g.main in group.rows)
+    return [c for g in apart for c in _apply_first(sch, g, target, f"{tag}{g.main}_")]

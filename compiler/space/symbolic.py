@@ -106,7 +106,7 @@ def _copies_of_constants(sch: Schedule, main: BlockRV) -> list[BlockRV]:
     _, b = sch.func.block(main.name)
     spatial = [it for it, kind in zip(b.iters, b.kinds, strict=True) if kind is IterKind.SPATIAL]
     copies: list[BlockRV] = []
-    for x in constants_of(b) if spatial else ():
+    for x in constants_of(sch.func, b) if spatial else ():
         slot = buffers_read(sch.func.block(main.name)[1]).index(x)
         copies.append(sch.cache_read(main, slot, "local", packed_order(b, x, spatial[-1])))
     return copies

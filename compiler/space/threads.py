@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from ..arith import Atom, Poly, ceil_div, poly, substitute
-from ..ir import Block, For, LoopKind, walk
+from ..ir import Block, For, IterKind, LoopKind, walk
 from ..schedule import LoopRV, Schedule, ScheduleError
 from .sketch import Constraint
 
@@ -17,6 +18,22 @@ MIN_ELEMENTS = 1 << 16
 CHOICE = 16
 #: Idle time of the threads at the end of a loop, at most, as a part of its time: 1 / 8.
 IDLE = 8
+
+
+def deal_out(sch: Schedule, threads: int) -> None:
+    """Gives reductions to a single element one for each step of their first axis instead, which are as many
+    rows to share out, and one over these."""
+    for _, b in list(sch.func.blocks()):
+        steps = [n for n, it in enumerate(b.iters) if it.extent.const != 1]
+        is_whole = b.is_reduction and all(b.kinds[n] is IterKind.REDUCE for n in steps)
+        if not is_whole or _points(b) < MIN_STEPS or len(steps) < 2:
+            continue
+        if (b.iters[steps[0]].extent.const or 0) < CHOICE * threads:
+            continue
+        trial = sch.copy()
+        with suppress(ScheduleError):
+            trial.rfactor(trial.get_loops(trial.get_block(b.name))[steps[0]], 0)
+            sch.adopt(trial)
 
 
 def share_out(sch: Schedule, threads: int) -> list[Constraint]:

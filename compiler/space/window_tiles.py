@@ -34,6 +34,8 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
+#: Channels up to this prime number are unrolled whole.
+MAX_PRIME = 13
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
@@ -55,6 +57,12 @@ def even_parts(extent: int, domain: tuple[int, ...]) -> tuple[int, ...]:
     covered = {d: -(-extent // d) * d for d in fitting}
     least = min(covered[d] for d in fitting if d >= min(4, max(fitting)))
     return tuple(d for d in fitting if covered[d] <= max(least, WASTE * extent))
+
+
+def steps_unrolled(extent: int) -> tuple[int, ...]:
+    """Divisors, so that no step is masked; of a short prime, the whole."""
+    found = divisors(extent, 8)
+    return found if len(found) > 1 or extent > MAX_PRIME else (1, extent)
 
 
 def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
@@ -97,6 +105,8 @@ class WindowTiles:
         self.widest = 1
         self.accumulators = poly(1)
         self.vectors = poly(1)
+        #: Broadcast elements of what else the tile covers; they stay in registers, too.
+        self.beside = poly(0)
         #: Of the factors whose product is the number of accumulators; that of the lanes first.
         self.factors: list[tuple[int, ...]] = []
 
@@ -126,7 +136,7 @@ class WindowTiles:
         self.lanes = self.knob("vl", widths) if len(widths) > 1 else widths[0]
         for buffer in choice.packed:
             self.pack(buffer)
-        ahead = [self.copy_of(b) for b in constants_of(self.main)]
+        ahead = [self.copy_of(b) for b in constants_of(self.sch.func, self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
@@ -222,6 +232,7 @@ class WindowTiles:
         between, tile = [registers[0]], []
         if blocks is not None:
             t = self.factor(f"{blocks.name}_r", even_parts(blocks.extent.const or 1, VECTORS))
+            self.beside = poly(t)
             first, inner = sch.split(loops[blocks], [None, t], overlap=1)
             between.insert(0, first)
             tile.append(inner)
@@ -238,6 +249,9 @@ class WindowTiles:
                 first, inner = sch.split(loops[v], [None, r], overlap=1)
                 between.append(first)
             tile.append(inner)
+        if self.moves_data(self.lane_var):
+            # Side by side in memory, and read once.
+            between = [x for x in between if x is not registers[0]] + [registers[0]]
         if strip is None:
             strip, *between = between
         tile.append(registers[1])
@@ -254,14 +268,20 @@ class WindowTiles:
 
     def limit_registers(self) -> None:
         room = self.target.vector_registers - 1
-        held = self.vectors + 1
+        held = self.vectors + 1 + self.beside
         if self.is_alone():
             # The weights of a window stay in registers, too, and rows that windows share.
             room, held = room // 2 + 2, poly(1)
         self.limit("registers", self.accumulators + held, room)
-        tiles = ((prod(f), 0 if self.is_alone() else f[0]) for f in cartesian(*self.factors))
-        most = max((n for n, vectors in tiles if n + vectors + 1 <= room), default=1)
+        values = [(prod(f), self.held(f)) for f in cartesian(*self.factors)]
+        most = max((n for n, beside in values if n + beside <= room), default=1)
         self.limit("too few accumulators", -1 * self.accumulators, -min(BUSY, most))
+
+    def held(self, factors: tuple[int, ...]) -> int:
+        """Registers beside the accumulators."""
+        if self.is_alone():
+            return 1
+        return factors[0] + 1 + (factors[1] if self.beside.knobs() else 0)
 
     def is_alone(self) -> bool:
         """Whether a window is all that is reduced over."""
@@ -287,7 +307,7 @@ class WindowTiles:
                 whole = alone and 1 < extent <= MAX_STEPS
                 domain: tuple[int, ...] = (1, extent) if whole else (1,)
             else:
-                domain = divisors(extent, 8) if v is channels[-1] else (1,)
+                domain = steps_unrolled(extent) if v is channels[-1] else (1,)
             if domain == (1,):
                 serial.append(loops[v])
                 continue

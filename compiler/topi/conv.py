@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from .. import te
 from ..ir.dtype import DType
 from .activation import ACTIVATIONS, epilogue
+from .blocked import block_of, blocked_conv2d
 from .checks import (
     check_choice,
     check_factors,
@@ -69,8 +70,15 @@ def conv2d(
     follows it.
 
     Layout NCHW: x[n, ci, h, w], weight[co, ci/groups, kh, kw]; NHWC: x[n, h, w, ci], weight[kh, kw,
-    ci/groups, co]. bias[co].
+    ci/groups, co]. NCHW16c and its like hold channels in blocks: x[n, ci/16, h, w, 16], weight[co/16, ci/16,
+    kh, kw, 16 of ci, 16 of co], y[n, co/16, oh, ow, 16]; one group alone. bias[co].
     """
+    block = block_of(layout)
+    if block is not None:
+        return blocked_conv2d(
+            x, weight, bias, block, stride=stride, pad=pad, dilation=dilation, groups=groups,
+            activation=activation, out_dtype=out_dtype, name=name,
+        )  # fmt: skip
     return _conv(
         2, x, weight, bias, stride, pad, dilation, groups, layout, activation, out_dtype, name
     )  # fmt: skip

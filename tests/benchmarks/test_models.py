@@ -40,7 +40,7 @@ def test_the_program_of_a_layer_has_the_multiply_adds_of_its_formula(name: str) 
 def test_every_name_is_of_one_workload() -> None:
     names = [w.name for w in workloads(["all"])]
     assert len(names) == len(set(names))
-    assert len(names) == 12 + 14 + 24 + 31 + 9 + (40 + 3) + 9
+    assert len(names) == 12 + 14 + 24 + 31 + 9 + (40 + 3) + 11
 
 
 def test_every_workload_has_a_program() -> None:

@@ -31,6 +31,8 @@ class Walk:
         self.refused: Counter[str] = Counter()
         #: The block that was drawn last: what a step leaves behind is best met by the next one.
         self.last = ""
+        #: The block that makes the parts of the last reduction that was factored.
+        self.parts = ""
 
     def run(self, steps: int) -> None:
         """Draws until `steps` of them were applied, or three times as many were tried."""
@@ -151,6 +153,10 @@ class Walk:
         self.sch.parallel(self.loop())
 
     def vectorize(self) -> None:
+        names = self.parts_in_registers()
+        if names and self.chance(0.5):
+            self.sch.vectorize(self.loops(self.named(names))[-1])
+            return
         self.sch.vectorize(self.inner_loop())
 
     def unroll(self) -> None:
@@ -259,6 +265,10 @@ class Walk:
             self.refused[name] += 1
 
     def set_scope(self) -> None:
+        names = [b.name for _, b in self.sch.func.blocks()]
+        if self.parts in names and self.chance(0.5):
+            self.sch.set_scope(self.sch.get_block(self.parts), 0, "register")
+            return
         self.sch.set_scope(self.block(), 0, self.rng.choice(SCOPES))
 
     def decompose_reduction(self) -> None:
@@ -273,7 +283,12 @@ class Walk:
         block = self.named(names) if names and self.chance(0.9) else self.block()
         loops = self.loops(block)
         loop = loops[-1] if loops and self.chance(0.5) else self.one(loops)
-        self.sch.rfactor(loop, self.rng.choice([0, 0, 0, 1, 2]))
+        self.parts = self.sch.rfactor(loop, self.rng.choice([0, 0, 0, 1, 2])).name
+
+    def parts_in_registers(self) -> list[str]:
+        """The blocks that combine the elements of a register buffer."""
+        reductions = [self.sch.func.block(n)[1] for n in self.reductions()]
+        return [b.name for b in reductions if any(x.scope == "register" for x in buffers_read(b))]
 
     def reindex(self) -> None:
         self.sch.reindex(self.block(), self.rng.choice(["read", "read", "write"]), self.rng.choice([0, 0, 1]))

@@ -140,7 +140,9 @@ class Arithmetic:
         instruction, which gives its second operand where there is a NaN.
         """
         kind = self.kind(dtype)
-        if _is_number(b):
+        if not _is_number(a):
+            # The NaNs are looked for in the second operand: where many steps go into one element, that is
+            # not the one that they wait for.
             a, b = b, a
         out = self.select(self._put(f"fcmp {beyond} {kind} {a}, {b}"), dtype, a, b)
         if _is_number(a):

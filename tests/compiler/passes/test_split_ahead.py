@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.compiler import interpret
 from tilewright.compiler.codegen.errors import LoweringError
 from tilewright.compiler.ir import PrimFunc, parse_script
 from tilewright.compiler.passes import lowering, split_ahead
@@ -75,6 +77,32 @@ def test_tiles_that_move_back_have_panels_of_their_own() -> None:
     (buffer,) = pack.allocs
     assert ([p.const for p in buffer.shape], buffer.constant, kernel.allocs) == ([3, 4, 3], True, (buffer,))
     assert "W[W_local_0_1, min(j_0 * 4, 6) + W_local_1_1]" in str(pack)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("count", [2, 3])
+def test_loops_that_were_fused_make_no_panel_twice(order: tuple[int, int], count: int) -> None:
+    sch = Schedule(product(8, 12, 3))
+    c = sch.get_block("C")
+    copy = sch.cache_read(c, 1, "local")
+    i, j, _ = sch.get_loops(c)
+    i0, i1 = sch.split(i, [None, 2])
+    j0, j1, j2 = sch.split(j, [None, 2, 2])
+    outer = [(i0, j0)[n] for n in order]
+    sch.reorder(*outer, j1, i1, j2)
+    sch.compute_at(copy, j1)
+    sch.compute_ahead(copy)
+    sch.fuse(*[*outer, j1][:count])
+    flat = lowering(TARGET).run(sch.func)
+    _, pack = split_ahead(flat)
+    assert pack is not None
+    assert prod(p.const or 0 for p in pack.allocs[0].shape) == 36
+    (path, _), *_ = pack.blocks()
+    assert prod(f.var.extent.const or 0 for f in path) == 36
+    arrays = interpret.random_inputs(sch.original, 0)
+    want = interpret.expected(sch.original, arrays)
+    tw.build(sch)(*arrays)
+    assert interpret.check(want, arrays).ok
 
 
 def test_a_program_without_such_is_one() -> None:

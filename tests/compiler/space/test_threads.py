@@ -83,3 +83,20 @@ def test_candidates_on_threads_compute_the_right_thing(name: str, monkeypatch: p
             assert result.ok, f"{sketch.name}: {result.message}"
             built += 1
     assert built
+
+
+def test_a_sum_of_everything_is_dealt_out_by_rows() -> None:
+    func = topi.create({"op": "reduce", "shape": [1024, 520], "function": "sum"})
+    target = Target.parse("llvm -num-threads=2")
+    for sketch in space_of(func, target).sketches:
+        assert len(parallel(sketch.func)) == 1, sketch.name
+    arrays = interpret.random_inputs(func, 0)
+    expected = interpret.expected(func, interpret.random_inputs(func, 0))
+    tw.build(func, target)(*arrays)
+    assert interpret.check(expected, arrays).ok
+
+
+def test_sums_in_strict_order_are_not_dealt_out() -> None:
+    func = topi.create({"op": "reduce", "shape": [1024, 520], "function": "sum"})
+    for sketch in space_of(func, Target.parse("llvm -math=strict -num-threads=2")).sketches:
+        assert parallel(sketch.func) == []
