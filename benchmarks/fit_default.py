@@ -6,7 +6,8 @@ It goes on where the file ends, so it may run in portions (`--seconds`).
 
 `--fit FILE` finds coefficients of at least 0 that bring the estimates, by ratio, as near as can be to the
 times: least squares of the logarithms, a fast config counting more than a slow one, a factor common to a
-workload counting little, and what the times do not tell staying as it is. It prints them, and for each
+workload counting little, and what the times do not tell staying as it is; then near them for coefficients
+under which the chosen configs are fast. It prints them, and for each
 workload the rank correlation and how much longer than the best config the chosen one took, before and after.
 """
 
@@ -107,7 +108,7 @@ def timed(func: Any, sketch: Any, row: Any, target: Any) -> float | None:
 def fit(file: Path, known: list[Any], target: Any) -> None:
     """Prints fitted coefficients, and what they are worth."""
     import numpy as np
-    from bench.fitting import fitted, judged
+    from bench.fitting import fitted, judged, refined
     from bench.peak import peaks
 
     from tilewright.compiler.space import space_of
@@ -133,7 +134,9 @@ def fit(file: Path, known: list[Any], target: Any) -> None:
         raise SystemExit(f"{file} holds no times of configs that the sketches still have")
     table, times, groups = np.concatenate(rows), np.array(cycles), np.array(names)
     before = np.array(list(CYCLES.values()))
-    after = fitted(table, times, groups, before)
+    # Between the two, so that a round on few configs does not throw off what earlier ones found.
+    start = np.sqrt(fitted(table, times, groups, before) * before)
+    after = refined(table, times, groups, start)
     print(
         f"{len(times)} configs of {len(set(names))} workloads, {hertz / 1e9:.2f} GHz by the multiply-add peak"
     )

@@ -25,24 +25,25 @@ _CHOSEN = tuple(
 _COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768
-#: Cycles of each thing that a block does; fitted by benchmarks/fit_default.py to the times of 448 kernels of
-#: 17 workloads, on one AVX-512 core of 2025 that was shared, on arrays 16 bytes past a cache line.
+#: Cycles of each thing that a block does; fitted by benchmarks/fit_default.py to the times of about 6,800 kernels of
+#: 100 workloads, on one AVX-512 core of 2025, on arrays 16 bytes past a cache line.
 CYCLES: dict[str, float] = {
-    "vector operation": 0.43,
-    "load beyond one for each operation": 0.4,
-    "vector loaded across lines": 0.41,
-    "operation that waits for an accumulator": 0.065,
-    "load that is guarded": 0.12,
-    "turn of an inner loop": 0.41,
-    "register tile": 1.9,
-    "line from the second-level cache": 0.04,
+    "vector operation": 0.16,
+    "load beyond one for each operation": 0.7,
+    "vector loaded across lines": 0.2,
+    "operation that waits for an accumulator": 0.049,
+    "load that is guarded": 0.21,
+    "turn of an inner loop": 0.33,
+    "register tile": 1.6,
+    "line from the second-level cache": 0.043,
     "line from the third-level cache": 0.04,
-    "line from memory": 0.16,
-    "page translated": 2.0,
-    "element copied by vectors": 0.21,
-    "element copied one by one": 1.4,
-    "element scattered": 0.29,
-    "element gathered": 1.0,
+    "line from memory": 0.15,
+    "page translated": 0.64,
+    "element copied by vectors": 0.25,
+    "element copied one by one": 0.98,
+    "vector of results stored": 3.1,
+    "element scattered": 0.078,
+    "element gathered": 0.34,
 }
 #: Accumulators below which multiply-adds are seen to wait: more than latency times throughput (8), since
 #: loads come between.
@@ -152,6 +153,7 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
             col(f"copy work.{n}") * (1 - col(f"copy strided.{n}")) for n in range(2)
         ),
         "element copied one by one": sum(col(f"copy work.{n}") * col(f"copy strided.{n}") for n in range(2)),
+        "vector of results stored": outputs / np.maximum(col("stored lanes"), 1),
         "element scattered": outputs * (col("lane stride.0") == 2),
         "element gathered": vectors * col("lanes") * gathers,
     }

@@ -34,7 +34,7 @@ from .compile import ColumnCompiler
 from .rows_in_memory import last_dim
 
 #: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 3
+FEATURE_SCHEMA = 4
 LEVELS = 14
 SLOTS = 3
 #: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
@@ -68,6 +68,7 @@ FEATURE_NAMES: tuple[str, ...] = (
     "inner loads",
     "loads across lines",
     *(f"lane stride.{slot}" for slot in range(SLOTS)),
+    "stored lanes",
     "executed",
     "guarded",
     "operations",
@@ -207,7 +208,7 @@ class _Features:
             if self.across[slot] and strides[slot] == "1.0" and lanes != "1.0":
                 across.append(loads_[-1])
         out += [self.c.sum(loads_), self.c.sum(across)]
-        out += strides
+        out += [*strides, self.stored_lanes()]
         padded = self.padded(tile)
         steps = [self.c.emit(it.extent) for it, k in self.kinds() if k is IterKind.REDUCE]
         out.append(self.c.product([*padded, *steps]))
@@ -311,6 +312,12 @@ class _Features:
             if across is not None:
                 out[0] = _stride(tuple(substitute(i, m) for i in b.indices), across, 1, last_dim(b.buffer))
         return out + ["0.0"] * (SLOTS - len(out))
+
+    def stored_lanes(self) -> str:
+        """Results that one instruction writes to memory."""
+        taken = self.taken_by()
+        path = self.path if taken is None else taken[0]
+        return next((self.c.emit(f.var.extent) for f in path if f.kind is LoopKind.VECTORIZED), "1.0")
 
     def taken_by(self) -> tuple[tuple[For, ...], Block] | None:
         """The block that reads the result from registers and writes it to memory, with its loops."""
