@@ -25,8 +25,8 @@ _CHOSEN = tuple(
 _COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768
-#: Cycles of each thing that a block does; fitted by benchmarks/fit_default.py to the times of about 6,800 kernels of
-#: 100 workloads, on one AVX-512 core of 2025, on arrays 16 bytes past a cache line.
+#: Cycles of each thing that a block does; fitted by benchmarks/fit_default.py to the times of about 6,800
+#: kernels of 100 workloads, on one AVX-512 core of 2025, on arrays 16 bytes past a cache line.
 CYCLES: dict[str, float] = {
     "vector operation": 0.16,
     "load beyond one for each operation": 0.7,
