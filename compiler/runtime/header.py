@@ -7,6 +7,7 @@ from ..target import Target
 from .dims import text
 from .function import Function
 from .packing import PackInfo
+from .pool import PARALLEL
 
 _TYPES = {
     "float32": "float",
@@ -100,7 +101,7 @@ def header(functions: Mapping[str, Function], target: Target) -> str:
         'extern "C" {',
         "#endif",
     ]
-    if target.num_threads > 1:
+    if any(_is_parallel(f) for f in functions.values()):
         lines += [
             "",
             f"/* At most n of the {target.num_threads} threads these functions are made for; 0: all. */",
@@ -110,6 +111,11 @@ def header(functions: Mapping[str, Function], target: Target) -> str:
         lines += ["", *_declaration(function)]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", f"#endif /* {guard} */"]
     return "\n".join(lines) + "\n"
+
+
+def _is_parallel(function: Function) -> bool:
+    """Whether its code holds a thread pool: a target of several threads makes no loop parallel."""
+    return f"@{PARALLEL}(" in function.source()
 
 
 def _declaration(function: Function) -> list[str]:

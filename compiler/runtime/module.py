@@ -75,6 +75,11 @@ class Module:
         if len(functions) == 1:
             name, only = next(iter(functions.items()))
             functions[name] = only.with_constants(constants)
+        elif not isinstance(constants, Mapping):
+            raise TypeError(
+                f"constants of several functions ({', '.join(functions)}) are a mapping for each, by its "
+                f"name, got {type(constants).__name__}"
+            )
         else:
             for name, given in constants.items():
                 functions[name] = self[name].with_constants(given)

@@ -19,6 +19,8 @@ SET_THREADS = "tilewright_set_num_threads"
 SET_SPIN = "tilewright_set_spin"
 START_THREADS = "tilewright_start_threads"
 
+_MOST = (1 << 63) - 1
+
 _lock = threading.Lock()
 _setters: list[Callable[[int], None]] = []
 _given: int | None = None
@@ -40,7 +42,7 @@ def set_num_threads(n: int | None) -> None:
     with _lock:
         _given = 0 if n is None else n
         for setter in _setters:
-            setter(_given)
+            setter(_in_pool(_given))
 
 
 def num_threads() -> int | None:
@@ -87,7 +89,12 @@ def obey(set_threads: Callable[[int], None]) -> None:
     with _lock:
         _setters.append(set_threads)
         if _given is not None:
-            set_threads(_given)
+            set_threads(_in_pool(_given))
+
+
+def _in_pool(given: int) -> int:
+    """The number as the pool's 64 bits hold it: more threads than that are as many as there are."""
+    return min(given, _MOST)
 
 
 _BODY = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)

@@ -143,6 +143,9 @@ def placeholder(
     check_name(name, "te.placeholder")
     what = f"te.placeholder {name!r}"
     extents = check_shape(shape, what)
+    if not isinstance(constant, bool):
+        advice = "; build(constants=…) takes the contents" if hasattr(constant, "shape") else ""
+        raise tensor_error(f"{what}: constant is True or False, got {type(constant).__name__}{advice}")
     for p in extents:
         if constant and p.sizes():
             raise tensor_error(f"{what}: the extents of a constant are integers, got {p!r}")

@@ -1,7 +1,9 @@
 """Parameters that are declared constant: in te, printed, in JSON, and what a program may not do with them."""
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tilewright.compiler import te, topi
@@ -92,6 +94,22 @@ def test_a_constant_has_a_shape_of_integers() -> None:
         parse_script(
             "def f(A: constant(float32[n]), B: float32[n]):\n    for i in range(n):\n        B[i] = A[i]\n"
         )
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        (np.ones((4, 4)), "ndarray; build(constants=…) takes the contents"),
+        ("no", "str"),
+        (1, "int"),
+        (None, "NoneType"),
+    ],
+    ids=["array", "string", "int", "None"],
+)
+def test_whether_a_placeholder_is_constant_is_a_bool(given: object, got: str) -> None:
+    message = f"te.placeholder 'W': constant is True or False, got {got}\n"
+    with pytest.raises(te.TensorError, match=f"^{re.escape(message)}"):
+        te.placeholder((4, 4), name="W", constant=given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -289,6 +289,8 @@ def test_the_functions_of_a_module_are_bound_one_by_one() -> None:
         np.testing.assert_array_equal(out, y)
     with pytest.raises(KeyError, match="there is no function 'middle'"):
         module.with_constants({"middle": {}})
+    with pytest.raises(TypeError, match=r"^constants of several functions \(left, right\) are a mapping"):
+        module.with_constants([1])  # type: ignore[arg-type]
 
 
 def test_two_functions_that_would_share_a_symbol_are_refused() -> None:

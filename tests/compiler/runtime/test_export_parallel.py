@@ -12,6 +12,7 @@ from parallel_kernels import doubled
 from saved_kernels import SUFFIXES
 
 import tilewright as tw
+from tilewright import topi
 
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 DRIVER = """\
@@ -108,6 +109,18 @@ def test_objects_for_other_machines_hold_the_pool(tmp_path: Path, target: str) -
     code = (tmp_path / "kernels.o").read_bytes()
     assert b"tilewright_parallel" in code
     assert (b"pthread_create" in code) is ("linux" in target)
+
+
+@pytest.mark.parametrize("target", ["llvm -num-threads=2", pytest.param("c -num-threads=2", marks=needs_cc)])
+def test_a_header_declares_the_threads_where_the_file_has_them(tmp_path: Path, target: str) -> None:
+    """A target of several threads makes no loop parallel by itself, and C runs parallel loops in place."""
+    name = "tilewright_set_num_threads"
+    small = topi.create({"op": "add", "shape": [3]})
+    for func, is_parallel in ((small, False), (doubled(64, 33), target.startswith("llvm"))):
+        module = tw.build(func, target)
+        path = module.export(tmp_path / "kernels.o")
+        assert (name.encode() in path.read_bytes(), name in module.header()) == (is_parallel, is_parallel)
+        assert tw.load_module(path).header() == module.header()
 
 
 def test_a_module_without_parallel_loops_holds_no_pool(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The thread pool: every iteration runs once, whoever calls, from where, and after a fork."""
 
+import ctypes
 import subprocess
 import sys
 import threading
@@ -99,6 +100,14 @@ def test_the_number_of_threads_can_be_set() -> None:
 def test_a_number_of_threads_below_one_is_refused(n: object) -> None:
     with pytest.raises(ValueError, match="set_num_threads takes an integer of at least 1 or None, got"):
         tw.set_num_threads(n)  # type: ignore[arg-type]
+
+
+def test_more_threads_than_a_pool_can_count_are_not_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(pool, "_setters", [lambda n: told.append(ctypes.c_int64(n).value)])
+    monkeypatch.setattr(pool, "_given", None)
+    tw.set_num_threads((1 << 64) + 1)
+    assert (tw.num_threads(), told) == ((1 << 64) + 1, [(1 << 63) - 1])
 
 
 @LINUX
@@ -225,14 +234,18 @@ def test_the_environment_limits_the_threads() -> None:
 
 @LINUX
 def test_workers_take_the_signals_of_their_own_faults_alone() -> None:
-    """Fields of /proc: the mask of blocked signals, from signal 1 at its lowest bit."""
+    """Fields of /proc: the mask of blocked signals, from signal 1 at its lowest bit. A thread that has not
+    run yet blocks them all."""
     assert (
         run("""
         before = set(os.listdir("/proc/self/task"))
         check()
         for task in set(os.listdir("/proc/self/task")) - before:
-            status = open(f"/proc/self/task/{task}/status").read()
-            mask = int(status.split("SigBlk:")[1].split()[0], 16)
+            until = time.monotonic() + 10
+            mask = ~0
+            while mask >> signal.SIGSEGV - 1 & 1 and time.monotonic() < until:
+                status = open(f"/proc/self/task/{task}/status").read()
+                mask = int(status.split("SigBlk:")[1].split()[0], 16)
             blocked = {s.name for s in signal.Signals if mask >> s - 1 & 1}
             print(sorted({"SIGINT", "SIGTERM", "SIGALRM", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"} & blocked))
     """)
