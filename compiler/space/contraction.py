@@ -316,7 +316,9 @@ class ContractionRule:
             self.limit(f"{it.name} beyond its extent", size, extent + slack)
         self.accumulators = rows * vectors
         most = self.target.vector_registers - 1
-        self.limit("registers", self.accumulators + vectors + 1, most)
+        # Of a single row each vector is used where it is loaded.
+        loaded_first = vectors if most_rows > 1 else poly(1)
+        self.limit("registers", self.accumulators + loaded_first + 1, most)
         least = min(MIN_ACCUMULATORS, _reachable(most_rows * most_vectors))
         self.limit("too few accumulators", -1 * self.accumulators, -least)
         if lane is not None:
@@ -381,7 +383,9 @@ class ContractionRule:
         """Whether a packed copy is made by blocks of registers: read along the last dimension of the source,
         written along that of the lanes."""
         last = len(buffer.shape) - 1
-        narrow = (buffer.shape[last].const or 0) < 4 or self.lanes is None or self.lanes.domain[0] < 4
+        # A block is as long as it is wide.
+        fewest = 4 if self.lanes is None else max(4, self.lanes.domain[0])
+        narrow = (buffer.shape[last].const or 0) < fewest or self.lanes is None or self.lanes.domain[0] < 4
         return not (buffer in self.ahead or narrow or self.lane_dim(buffer) == last)
 
     def limit_panel(self, buffer: Buffer, loops: list[LoopRV]) -> None:

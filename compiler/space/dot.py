@@ -18,6 +18,7 @@ from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.find import writers
 from ..target import Target
 from .contraction import MAX_BODY, MAX_LOADS, batches, fit, lane_use, lane_widths
+from .dot_products import lane_steps
 from .groups import Group
 from .sketch import Constraint
 
@@ -119,22 +120,27 @@ class DotRule:
         sch, main = self.sch, self.main
         loops = sch.get_loops(self.block)
         steps = main.iters[self.choice.step].extent
-        self.lanes = self.knob("vl", lane_widths(self.target, main, steps)[-1:])
+        widths = lane_widths(self.target, main, steps)[-1:]
+        taken = lane_steps(main, self.choice.step, self.target, widths)
+        self.lanes = self.knob("vl", widths)
         last = self.result()
         outer, middle, tile = self.tile_spatial(loops)
-        length = steps.const or 1
+        length = (steps.const or 1) // taken
         unroll = self.knob(
-            f"{main.iters[self.choice.step].name}_u", fit(STEPS, poly(length // self.lanes.domain[0]))
+            f"{main.iters[self.choice.step].name}_u",
+            fit(STEPS, poly(length // self.lanes.domain[0])),
         )
-        serial, unrolled, lane = sch.split(loops[self.choice.step], [None, unroll, self.lanes])
+        serial, unrolled, lane, *at_once = sch.split(
+            loops[self.choice.step], [None, unroll, self.lanes, *([taken] if taken > 1 else [])]
+        )
         others = [
             x for n, x in enumerate(loops) if main.kinds[n] is IterKind.REDUCE and n != self.choice.step
         ]
-        sch.reorder(*outer, *middle, *others, serial, unrolled, *tile, lane)
+        sch.reorder(*outer, *middle, *others, serial, unrolled, *tile, *at_once, lane)
         self.limit("unrolled body", self.sums * unroll, MAX_BODY)
         parts = sch.rfactor(lane, -1)
         sch.set_scope(parts, 0, "register")
-        self.in_lanes(parts, len(tile) + 2)
+        self.in_lanes(parts, len(tile) + 2 + len(at_once))
         self.in_lanes(self.block, len(tile) + 1)
         if self.is_costly:
             self.take_in_lanes(last)

@@ -10,7 +10,7 @@ wants that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..arith import Knob, Poly, Var, poly
@@ -95,7 +95,9 @@ def _packing(main: Block, pair: tuple[Load, Load], x_first: bool, target: Target
     x, y = pair if x_first else pair[::-1]
     found = _instruction(target, x.dtype, y.dtype)
     step = _step(main, x, y)
-    if found is None or step is None or main.buffer.dtype != x.dtype.accumulator or not _is_reused(main, y):
+    if found is None or step is None or main.buffer.dtype != x.dtype.accumulator:
+        return
+    if not (y.buffer.constant or _is_reused(main, y)):
         return
     instruction, flip = found
     for lane, it in enumerate(main.iters):
@@ -157,8 +159,31 @@ def _step(main: Block, x: Load, y: Load) -> int | None:
 def _is_reused(main: Block, y: Load) -> bool:
     """Whether some spatial iteration variable does not move y: only then is its packed copy read again."""
     return any(
-        k is IterKind.SPATIAL and not _moves(y, v) for v, k in zip(main.iters, main.kinds, strict=True)
+        k is IterKind.SPATIAL and v.extent.const != 1 and not _moves(y, v)
+        for v, k in zip(main.iters, main.kinds, strict=True)
     )
+
+
+def lane_steps(main: Block, n: int, target: Target, widths: Sequence[int]) -> int:
+    """How many steps of the n-th iteration variable, a reduction, an instruction adds up in each lane where
+    the lanes lie along it too. 1 where there is no such instruction, where factors are not contiguous, or
+    where one of the `widths`, numbers of lanes, does not divide the extent together with the steps."""
+    pair = _factors(main)
+    if pair is None:
+        return 1
+    x, y = pair
+    found = instruction_for(target, x.dtype, y.dtype)
+    if (
+        found is None
+        or main.buffer.dtype != x.dtype.accumulator
+        or x.dtype.accumulator != y.dtype.accumulator
+    ):
+        return 1
+    steps, forms = found[0].steps, found[0].forms
+    it = main.iters[n]
+    fits = all(w % forms[-1][0] == 0 and (it.extent.const or 1) % (w * steps) == 0 for w in widths)
+    contiguous = all(_dim(z, it) == len(z.indices) - 1 for z in pair)
+    return steps if fits and contiguous else 1
 
 
 class _Rule:
@@ -329,6 +354,9 @@ class _Rule:
         largest = most
         for n in tiled:
             largest *= main.iters[n].extent.const or 1
+        if largest == most:
+            # A single row: each vector is used where it is loaded.
+            largest = min(most, r.domain[-1])
         enough = MIN_ACCUMULATORS if largest >= 2 * MIN_ACCUMULATORS else min(largest, MIN_ACCUMULATORS) // 2
         self.limit("too few accumulators", -1 * accumulators, -enough)
         if most > 1 and largest // most >= FEWEST_ROWS:

@@ -301,8 +301,10 @@ class _Features:
         most = 1 if any(type(e) is InBounds for e in walk_expr(self.block.value)) else MAX_STRIDE
         out = []
         for (buffer, indices), turned in zip(self.accesses, self.by_registers, strict=True):
-            last = last_dim(buffer) if self.steps == 1 and indices else len(indices) - 2
-            stride = _stride(indices, lane, most, last)
+            # The steps that are taken together lie between the lanes, or lanes lie behind them.
+            apart = self.steps > 1 and lane is not None and indices[-1].coefficient(lane) == self.steps
+            last = last_dim(buffer) if indices and (self.steps == 1 or apart) else len(indices) - 2
+            stride = _stride(indices, lane, max(most, self.steps), last)
             out.append("1.0" if stride == "2.0" and turned else stride)
         taken = self.taken_by()
         if taken is not None:

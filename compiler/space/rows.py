@@ -17,6 +17,7 @@ from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.find import readers
 from ..target import Target
+from .dot_products import lane_steps
 from .groups import Group, is_elementwise
 from .row_group import contiguous_steps, is_row_reduction, lane_axis, row_iters, spatial
 from .sketch import Constraint
@@ -97,6 +98,8 @@ class RowsRule:
         #: Rows of a tile: the loop over them is unrolled.
         self.count = len(row_iters(main))
         self.tile: Poly = poly(1)
+        #: For each block, how many steps of its reduction an instruction adds up in each lane.
+        self.taken: dict[str, int] = {}
 
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""
@@ -107,7 +110,12 @@ class RowsRule:
         if names[-1] in reductions:
             names.append(sch.cache_write(sch.get_block(names[-1]), 0, "register").name)
         steps = [_length(b, contiguous_steps(b)) for b in blocks if lane_axis(b) is not None]
-        self.lanes = sch.sample_categorical(self.widths(blocks, min(steps)), name=self.fresh("vl"))
+        widths = self.widths(blocks, min(steps))
+        self.taken = {b.name: _taken(b, self.target, widths) for b in blocks}
+        steps = [
+            _length(b, contiguous_steps(b)) // self.taken[b.name] for b in blocks if lane_axis(b) is not None
+        ]
+        self.lanes = sch.sample_categorical(widths, name=self.fresh("vl"))
         most = -(-min(steps) // self.lanes.domain[0])
         self.parts = sch.sample_categorical(_up_to(PARTS, most), name=self.fresh("u"))
         self.vectors = sch.sample_categorical(_up_to(VECTORS, most), name=self.fresh("v"))
@@ -209,18 +217,21 @@ class RowsRule:
         large = [loops[n] for n, it in enumerate(b.iters) if it in row_iters(b)]
         tile = large[-1:]
         along, apart = self.steps(b, loops)
-        steps, vectors, lanes = sch.split(along, [None, self.parts, self.lanes])
+        taken = self.taken[block.name]
+        steps, vectors, lanes, *at_once = sch.split(
+            along, [None, self.parts, self.lanes, *([taken] if taken > 1 else [])]
+        )
         around = [
             x for x, it in zip(loops, b.iters, strict=True) if it in spatial(b) and x not in tile
         ] + apart
-        sch.reorder(*around, steps, *tile, vectors, lanes)
+        sch.reorder(*around, steps, *tile, vectors, *at_once, lanes)
         sch.set_scope(block, 0, "register")
         joined = sch.rfactor(lanes, -1)
         sch.set_scope(joined, 0, "register")
         inner = self.inner(joined, vectors.var)
         parts = sch.rfactor(inner, -1)
         sch.set_scope(parts, 0, "register")
-        self.finish(parts, len(tile) + 2)
+        self.finish(parts, len(tile) + 2 + len(at_once))
         self.finish(joined, len(tile) + 2)
         self.finish(block, len(tile) + 1)
         first = self.first_step(parts)
@@ -282,6 +293,12 @@ def worked(func: PrimFunc, group: Group, before: Collection[str]) -> list[str]:
 
 def _length(b: Block, steps: Sequence[int]) -> int:
     return product(b.iters[n].extent for n in steps).const or 1
+
+
+def _taken(b: Block, target: Target, widths: Sequence[int]) -> int:
+    """How many steps an instruction adds up in each lane."""
+    steps = contiguous_steps(b)
+    return lane_steps(b, steps[0], target, widths) if len(steps) == 1 else 1
 
 
 def _up_to(domain: tuple[int, ...], most: int) -> tuple[int, ...]:

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..ir import PrimFunc
+from ..ir import IterKind, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
+from .ahead import constants_of
 from .contraction import contractions
 from .converted import converted
 from .convolution import convolutions
 from .dot import dots
-from .dot_products import dot_products
+from .dot_products import dot_products, lane_steps
 from .elementwise import elementwise
 from .groups import Group
 from .moves import moves
@@ -73,10 +74,24 @@ def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structu
 
 
 def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
-    """The structures that leave elements as they are; likewise where the processor adds up products
-    itself."""
-    found = list(dot_products(func, group, target))
+    """The structures that leave elements as they are; likewise where the processor adds up products itself,
+    which it also does along rows."""
+    found: list[Structure] = [*dot_products(func, group, target), *lane_products(func, group, target)]
     yield from found
     for rule in RULES:
         for structure in rule(func, group, target):
-            yield Fallback(structure) if found else structure
+            if structure not in found:
+                yield Fallback(structure) if found else structure
+
+
+def lane_products(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    """The structures of rows, and of rows with rows, whose lanes lie along the reduction, where the processor
+    adds up several products in each lane. Rows that meet a constant are left to those that pack it ahead."""
+    main = func.block(group.main)[1]
+    widths = (target.lanes(32),)
+    reductions = (n for n, k in enumerate(main.kinds) if k is IterKind.REDUCE)
+    if all(lane_steps(main, n, target, widths) == 1 for n in reductions):
+        return
+    yield from rows(func, group, target)
+    if not constants_of(func, main):
+        yield from dots(func, group, target)

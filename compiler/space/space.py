@@ -58,10 +58,19 @@ def _sketches(
         if len(found) >= MAX_SKETCHES or (structure.fallback and found):
             continue
         try:
-            found.append(_sketch(base, target, groups, heavy, structure, len(found)))
+            sketch = _sketch(base, target, groups, heavy, structure, len(found))
         except ScheduleError as e:
             refused[structure.name] = f"{e.primitive}: {e.reason}"
+            continue
+        if _has_config(sketch):
+            found.append(sketch)
+        else:
+            refused[structure.name] = "no values of its knobs satisfy its constraints"
     return found
+
+
+def _has_config(sketch: Sketch) -> bool:
+    return bool(len(sketch.columns.random(1, np.random.default_rng(0))))
 
 
 def _points(b: Block) -> int:
@@ -96,7 +105,7 @@ def _sketch(
         structure.name, sch.func, sch.trace, knobs, (*constraints, *busy), main, index, tuple(mains)
     )  # fmt: skip
     # Where the other constraints leave no config that keeps the threads busy, idle ones are better than none.
-    if busy and not len(sketch.columns.random(1, np.random.default_rng(0))):
+    if busy and not _has_config(sketch):
         return replace(sketch, constraints=tuple(constraints))
     return sketch
 

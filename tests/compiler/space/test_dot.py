@@ -5,7 +5,9 @@ import pytest
 
 from tilewright.compiler import interpret, topi
 from tilewright.compiler.build import build
-from tilewright.compiler.space import Sketch, space_of
+from tilewright.compiler.codegen.llvm.jit import emit_assembly
+from tilewright.compiler.codegen.lower import lower
+from tilewright.compiler.space import Sketch, default_schedule, space_of
 from tilewright.compiler.target import Target
 
 
@@ -62,7 +64,50 @@ def test_panels_of_rows_are_turned(n: int, k: int, target: Target) -> None:
     func = topi.create({"op": "batch_matmul", "b": 2, "m": 40, "n": n, "k": k, "transpose_b": True})
     expected = interpret.expected(func, interpret.random_inputs(func, 0))
     sketch = next(s for s in space_of(func, target).sketches if s.name == "lanes j, pack B")
-    for row in sketch.columns.random(3, np.random.default_rng(n)):
+    population = sketch.columns.random(3, np.random.default_rng(n))
+    assert len(population)
+    for row in population:
         arrays = interpret.random_inputs(func, 0)
         build(sketch.resolve(row).apply(func), target)(*arrays)
         assert interpret.check(expected, arrays).ok
+
+
+WITH_DOTS = "llvm -mcpu=x86-64-v4 -mattr=+avx512vnni,+avx512bf16"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bfloat16"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 7, 128), (1, 5, 100), (2, 9, 256), (5, 1, 192), (3, 17, 64)])
+def test_narrow_rows_are_summed_up(m: int, n: int, k: int, dtype: str) -> None:
+    func = topi.create({"op": "dense", "m": m, "n": n, "k": k, "dtype": dtype, "weights": "nk"})
+    space = space_of(func, Target.parse("llvm"))
+    expected = interpret.expected(func, interpret.random_inputs(func, 0))
+    for sketch in space.sketches:
+        for row in sketch.columns.random(3, np.random.default_rng(n)):
+            arrays = interpret.random_inputs(func, 0)
+            build(sketch.resolve(row).apply(func))(*arrays)
+            assert interpret.check(expected, arrays).ok
+
+
+@pytest.mark.parametrize("m", [1, 4])
+@pytest.mark.parametrize(("dtype", "word"), [("int8", "vpdpbusd"), ("bfloat16", "vdpbf16ps")])
+def test_narrow_rows_take_several_steps_in_each_lane(m: int, dtype: str, word: str) -> None:
+    target = Target.parse(WITH_DOTS)
+    func = topi.create({"op": "dense", "m": m, "n": 256, "k": 512, "dtype": dtype, "weights": "nk"})
+    schedule = default_schedule(func, target)
+    # Turning rows of weights for lanes along them would take longer than the sums.
+    assert all("W" not in b.name for _, b in schedule.func.blocks())
+    assert f"\t{word}\t" in emit_assembly(lower(schedule.func, target).text, target)
+
+
+@pytest.mark.parametrize(
+    "spec", [WITH_DOTS, "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"]
+)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("weights", ["nk", "kn"])
+def test_one_row_has_configs_in_every_sketch(weights: str, dtype: str, spec: str) -> None:
+    """Of one row each vector is used where it is loaded: it takes no register from the sums."""
+    request = {"op": "dense", "m": 1, "n": 1024, "k": 1024, "dtype": dtype, "weights": weights}
+    for constant in (False, True):
+        space = space_of(topi.create({**request, "constant_weights": constant}), Target.parse(spec))
+        assert space.refused == {}
+        assert all(s.knobs and len(s.columns.random(9, np.random.default_rng(0))) for s in space.sketches)
