@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tilewright.compiler.ir import Block, PrimFunc, buffers_read
+from tilewright.compiler.ir import Block, Cast, IterKind, Load, PrimFunc, buffers_read, walk_expr
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from tilewright.compiler.schedule.find import consumers, producers
 
@@ -37,6 +37,10 @@ class Walk:
     def run(self, steps: int) -> None:
         """Draws until `steps` of them were applied, or three times as many were tried."""
         names, weights = list(WEIGHTS), list(WEIGHTS.values())
+        for first, blocks in (("flip_sign", self.flippable()), ("convert_read", self.converting())):
+            # What wants a program as it was written.
+            if blocks and self.chance(0.3):
+                self.step(first)
         for _ in range(3 * steps):
             if self.applied.total() >= steps:
                 return
@@ -55,6 +59,7 @@ class Walk:
                 raise AssertionError(f"{name} was refused without a reason, or half done") from e
             self.sch.adopt(before)
             self.refused[e.primitive if name in SEVERAL else name] += 1
+            self.refused[name] += name not in COVERED and name in SEVERAL
             return False
         self.applied[name] += 1
         return True
@@ -229,14 +234,58 @@ class Walk:
             self.follow("compute_at", lambda: self.sch.compute_at(copy, self.loop(block)))
         self.sch.compute_ahead(copy)
 
+    def flippable(self) -> list[str]:
+        """The sums that read 8-bit integers."""
+        return [
+            b.name
+            for _, b in self.sch.func.blocks()
+            if b.is_reduction and any(x.dtype.is_int and x.dtype.bits == 8 for x in buffers_read(b))
+        ]
+
+    def converting(self) -> list[str]:
+        """The blocks that convert what they read."""
+        return [
+            b.name
+            for _, b in self.sch.func.blocks()
+            if any(type(e) is Cast and type(e.a) is Load for e in walk_expr(b.value))
+        ]
+
+    def one_of(self, names: list[str]) -> BlockRV:
+        """Mostly one of these blocks."""
+        return self.named(names) if names and self.chance(0.9) else self.block()
+
     def flip_sign(self) -> None:
-        """Most often early, of a sum of products as it was written."""
-        self.sch.flip_sign(self.block(), self.rng.choice([0, 1]))
+        self.sch.flip_sign(self.one_of(self.flippable()), self.rng.choice([0, 1]))
 
     def convert_read(self) -> None:
-        block = self.block()
-        dtype = self.rng.choice(["float32", "float32", "int16", "int32"])
-        self.sch.convert_read(block, self.rng.choice([0, 1]), dtype)
+        block = self.one_of(self.converting())
+        index = self.rng.choice([0, 1])
+        read = buffers_read(self.sch.func.block(block.name)[1])
+        is_float = bool(read) and read[min(index, len(read) - 1)].dtype.is_float
+        dtypes = ["float32"] if is_float else ["int16", "int32"]
+        self.sch.convert_read(block, index, self.rng.choice([*dtypes, "float32", "int8"]))
+
+    def steps_around_lanes(self) -> None:
+        """Steps of a reduction, or of a copy, that stand unrolled around lanes, perhaps with other loops
+        between them."""
+        block = self.one_of(self.reductions()) if self.chance(0.7) else self.block()
+        b = self.sch.func.block(block.name)[1]
+        loops = [x for x in self.loops(block) if (x.var.extent.const or 0) > 1]
+        carried = b.loop_vars(IterKind.REDUCE)
+        lane = self.one([x for x in loops if x.var not in carried and (x.var.extent.const or 0) > 3])
+        step = self.one([x for x in loops if x.var in carried or (not carried and x.var is not lane.var)])
+        _, lanes = self.sch.split(lane, [None, self.rng.choice([4, 8, 16])])
+        _, steps = self.sch.split(step, [None, self.rng.choice([2, 4, 4])])
+        outer = [x for x in self.loops(block) if x.var not in (lanes.var, steps.var)]
+        between = [x for x in outer if (x.var.extent.const or 99) < 5 and self.chance(0.3)]
+        kept = [x for x in outer if all(x.var is not y.var for y in between)]
+        self.sch.reorder(*kept, steps, *between, lanes)
+        if b.init is not None:
+            at = self.loops(block)[0] if self.chance(0.5) else self.one([*kept, steps])
+            self.follow("decompose_reduction", lambda: self.sch.decompose_reduction(block, at))
+        for x in (steps, *between):
+            self.sch.unroll(x)
+        self.sch.vectorize(lanes)
 
     def cache_read(self) -> None:
         block = self.block()
@@ -361,7 +410,7 @@ class Walk:
 
 
 #: What takes other steps first.
-SEVERAL = {"tensorize", "unannotate", "compute_ahead"}
+SEVERAL = {"tensorize", "unannotate", "compute_ahead", "steps_around_lanes"}
 #: How often each is drawn, beside the others.
 WEIGHTS: dict[str, float] = {
     "split": 10,
@@ -392,6 +441,7 @@ WEIGHTS: dict[str, float] = {
     "rfactor": 4,
     "flip_sign": 3,
     "convert_read": 3,
+    "steps_around_lanes": 5,
     "reindex": 2,
     "pad_einsum": 4,
     "storage_align": 3,
@@ -408,6 +458,6 @@ COVERED = (
     | {
         name.removesuffix("_overlapped").removesuffix("_partitioned")
         for name in WEIGHTS
-        if name != "look_around"
+        if name not in ("look_around", "steps_around_lanes")
     }
 )

@@ -39,6 +39,17 @@ def _binary(function: Callable[[te.Value, te.Value], object], dtype: str) -> Pri
     return te.create_prim_func([a, b, c], name="binary")
 
 
+def _bytes(left: str, right: str, wide: str = "int32") -> PrimFunc:
+    """Products of narrow rows, which processors add up two or four at a time."""
+    a, b = te.placeholder((4, 16), left, name="A"), te.placeholder((21, 16), right, name="B")
+    k = te.reduce_axis((0, 16), name="k")
+
+    def element(i: te.Index, j: te.Index) -> te.Value:
+        return te.sum(te.cast(a[i, k], wide) * te.cast(b[j, k], wide), axis=k)
+
+    return te.create_prim_func([a, b, te.compute((4, 21), element, name="C")], name="bytes")
+
+
 def _broadcast() -> PrimFunc:
     a = te.placeholder((6, 1, 9), "float32", name="A")
     b = te.placeholder((5, 1), "float32", name="B")
@@ -394,6 +405,10 @@ WORKLOADS: Mapping[str, Workload] = {
     "matmul bfloat16": Workload(lambda: _matmul("bfloat16", "nt", 3, 16, 4)),
     "matmul of ones": Workload(_operator(op="matmul", m=1, n=1, k=1)),
     "matmul int8": Workload(_operator(op="matmul", m=3, n=16, k=12, dtype="int8")),
+    "rows of bytes": Workload(lambda: _bytes("uint8", "int8")),
+    "rows of int8": Workload(lambda: _bytes("int8", "int8")),
+    "rows of int16": Workload(lambda: _bytes("int16", "int16")),
+    "rows of bfloat16": Workload(lambda: _bytes("bfloat16", "bfloat16", "float32")),
     "even matmul": Workload(_operator(op="matmul", m=8, n=16, k=8)),
     "batch matmul": Workload(_operator(op="batch_matmul", b=3, m=4, n=5, k=6)),
     "dense": Workload(_operator(op="dense", m=3, n=17, k=6, dtype="float64", bias=True, activation="relu")),

@@ -22,12 +22,18 @@ def test_a_candidate_that_behaves_is_measured(runner: Runner, item: MakeItem) ->
 
 
 def test_the_cost_of_a_trial_beside_the_candidate_is_small(runner: Runner, item: MakeItem) -> None:
-    def seconds() -> float:
-        start = time.perf_counter()
-        runner.measure(item("succeed"))
-        return time.perf_counter() - start
+    """Of the processors, in this process, the fork server and the candidates' own processes: what else the
+    machine does makes a trial longer, but not this."""
+    runner.measure(item("succeed"))
+    (server,) = servers()
 
-    assert min(seconds() for _ in range(10)) < 0.010
+    def seconds() -> float:
+        return time.process_time() + sum(server.cpu_times()[:4])
+
+    trials, before = 50, seconds()
+    for _ in range(trials):
+        runner.measure(item("succeed"))
+    assert (seconds() - before) / trials < 0.010
 
 
 def test_a_candidate_that_hangs_while_it_builds_is_stopped_at_the_build_limit(

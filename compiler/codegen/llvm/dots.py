@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...arith import Var
-from ...ir import Binary, Block, Cast, Const, DType, Expr, For, Load, loads
+from ...ir import Binary, Block, Cast, Const, DType, Expr, For, IterKind, Load, loads
 from ...target import Target
 from .builder import Builder
 from .conditions import Value
@@ -22,6 +22,7 @@ from .dtypes import value_type, vector_type
 from .indices import Indices
 from .memory import Memory
 from .point import Point
+from .steps import StepNest
 
 _I8, _U8, _I16, _I32 = DType("int", 8), DType("uint", 8), DType("int", 16), DType("int", 32)
 #: Four bytes of which each has only its sign bit set.
@@ -160,17 +161,22 @@ class Dots:
         self._target = target
         self._found: dict[For, Dot | None] = {}
 
-    def of(self, steps: For, b: Block) -> Dot | None:
+    def of(self, nest: StepNest) -> Dot | None:
         """The instruction for a block whose steps an unrolled loop takes, where the target has one."""
-        if steps not in self._found:
-            self._found[steps] = self._look(steps, b)
-        return self._found[steps]
+        if nest.steps not in self._found:
+            self._found[nest.steps] = self._look(nest)
+        return self._found[nest.steps]
 
-    def _look(self, steps: For, b: Block) -> Dot | None:
+    def _look(self, nest: StepNest) -> Dot | None:
         if not instructions_of(self._target):
             return None
+        steps, b = nest.steps, nest.block
         pair = product_of(b)
         if pair is None or any(steps.var in p.vars() for p in (*b.indices, *b.predicates)):
+            return None
+        # All instances read what they add to before the first one writes: each needs an element of its own.
+        carried, moving = b.loop_vars(IterKind.REDUCE), {v for i in b.indices for v in i.vars()}
+        if not all(f.var in moving - carried for f in nest.around):
             return None
         found = instruction_for(self._target, pair[0].dtype, pair[1].dtype)
         wide = _F32 if pair[0].dtype.is_float else _I32

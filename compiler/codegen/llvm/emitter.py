@@ -200,8 +200,8 @@ class _Emitter:
         found = self._nests[steps]
         if found is None:
             return False
-        point, b = self._point, found.block
-        dot = self._dots.of(steps, b)
+        point = self._point
+        dot = self._dots.of(found)
         if dot is None and not found.moves:
             return False
         point.lane, point.lanes = found.lane.var, found.lane.var.extent.const

@@ -180,6 +180,25 @@ def test_a_unit_of_the_intrinsic_is_one_instruction_for_each_vector() -> None:
     np.testing.assert_array_equal(out, (x[0].astype(np.int32) * x[1]).sum(1))
 
 
+def test_steps_around_a_loop_that_carries_the_reduction_too() -> None:
+    """All of its iterations add to one element, one after the other."""
+    func = matmul(2, 32, 16, "uint8", "int8", transposed=True)
+    sch = Schedule(func)
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    outer, middle, steps = sch.split(k, [None, 2, 4])
+    j, lanes = sch.split(j, [2, 16])
+    sch.reorder(i, outer, steps, j, middle, lanes)
+    for loop in (steps, j, middle):
+        sch.unroll(loop)
+    sch.vectorize(lanes)
+    rng = np.random.default_rng(6)
+    a, b = rng.integers(0, 256, (2, 16)).astype(np.uint8), rng.integers(-128, 128, (32, 16)).astype(np.int8)
+    out = np.empty((2, 32), np.int32)
+    tw.build(sch, target="llvm")(a, b, out)
+    np.testing.assert_array_equal(out, a.astype(np.int32) @ b.T.astype(np.int32))
+
+
 @pytest.mark.parametrize(("left", "right"), SIGNS)
 def test_the_c_generator_and_the_interpreter_give_the_same(left: str, right: str) -> None:
     rng, func = np.random.default_rng(2), matmul(6, 21, 10, left, right)

@@ -234,12 +234,18 @@ def test_the_environment_limits_the_threads() -> None:
 
 @LINUX
 def test_workers_take_the_signals_of_their_own_faults_alone() -> None:
-    """Fields of /proc: the mask of blocked signals, from signal 1 at its lowest bit. A thread that has not
-    run yet blocks them all."""
+    """Fields of /proc: the mask of blocked signals, from signal 1 at its lowest bit. A thread that was not on
+    a processor yet still blocks all of them, as the C library starts it."""
     assert (
         run("""
-        before = set(os.listdir("/proc/self/task"))
-        check()
+        before, began = set(os.listdir("/proc/self/task")), set()
+
+        def body(begin, end, thread):
+            began.add(thread)
+            time.sleep(0.001)
+
+        while not began >= {1, 2}:
+            pool.run_parallel(body, 12, 3)
         for task in set(os.listdir("/proc/self/task")) - before:
             until = time.monotonic() + 10
             mask = ~0

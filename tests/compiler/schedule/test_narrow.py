@@ -9,6 +9,8 @@ from tilewright.compiler import interpret, te
 from tilewright.compiler.ir import PrimFunc, parse_script, script
 from tilewright.compiler.schedule import Schedule, ScheduleError
 
+Steps = Callable[[Schedule], object]
+
 
 def matmul(left: str, right: str, wide: str = "int32") -> PrimFunc:
     a, b = te.placeholder((3, 5), left, name="A"), te.placeholder((5, 4), right, name="B")
@@ -18,6 +20,40 @@ def matmul(left: str, right: str, wide: str = "int32") -> PrimFunc:
         return te.sum(te.cast(a[i, k], wide) * te.cast(b[k, j], wide), axis=k)
 
     return te.create_prim_func([a, b, te.compute((3, 4), element, name="C")], name="f")
+
+
+def flip_the_left_factor(s: Schedule) -> None:
+    s.flip_sign(s.get_block("C"), 0)
+
+
+def flip_and_tile(s: Schedule) -> None:
+    """The excess is made at each call, the difference taken in the tile."""
+    _, finish = s.flip_sign(s.get_block("C"), 1)
+    i, j, k = s.get_loops(s.get_block("C"))
+    i0, i1 = s.split(i, [None, 2])
+    s.reorder(i0, j, k, i1)
+    s.reverse_compute_at(finish, i0)
+
+
+def convert_both_factors(s: Schedule) -> None:
+    for slot in (0, 1):
+        s.convert_read(s.get_block("C"), slot, "int16")
+
+
+def convert_in_the_tile(s: Schedule) -> None:
+    copy = s.convert_read(s.get_block("C"), 0, "int32")
+    s.compute_at(copy, s.get_loops(s.get_block("C"))[0])
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [flip_the_left_factor, flip_and_tile, convert_both_factors, convert_in_the_tile],
+    ids=lambda s: s.__name__,
+)
+def test_another_form_of_a_factor_keeps_the_meaning(
+    steps: Steps, keeps_its_meaning: Callable[[PrimFunc, Steps], None]
+) -> None:
+    keeps_its_meaning(matmul("int8", "uint8"), steps)
 
 
 def reason_of(step: Callable[[], object]) -> str:
