@@ -202,7 +202,8 @@ class RowsRule:
         beside = self.parts if merges else self.vectors
         steps, vectors, lanes = sch.split(loops[lane], [None, beside, self.lanes])
         if merges:
-            sch.reorder(steps, *tile, vectors, lanes)
+            units = [x for x in loops if x.var.extent.const == 1 and x not in (*tile, loops[lane])]
+            sch.reorder(steps, *units, *tile, vectors, lanes)
         sch.unroll(vectors)
         sch.vectorize(lanes)
         return steps if merges else None
@@ -224,7 +225,10 @@ class RowsRule:
         around = [
             x for x, it in zip(loops, b.iters, strict=True) if it in spatial(b) and x not in tile
         ] + apart
-        sch.reorder(*around, steps, *tile, vectors, *at_once, lanes)
+        # Loops of one turn would stand between what is merged.
+        units = [x for x in around if before is not None and x.var.extent.const == 1]
+        around = [x for x in around if x not in units]
+        sch.reorder(*around, steps, *units, *tile, vectors, *at_once, lanes)
         sch.set_scope(block, 0, "register")
         joined = sch.rfactor(lanes, -1)
         sch.set_scope(joined, 0, "register")

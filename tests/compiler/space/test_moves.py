@@ -113,3 +113,10 @@ def test_strides_and_runs_of_a_permutation() -> None:
     [(read, along)] = turned_reads(block)
     assert [[it.name for it in run] for run in runs(block)] == [["i0"], ["i1", "i2"], ["i3"]]
     assert (along.name, [stride_of(read, it) for it in block.iters]) == ("i2", [665, 5, 1, 35])
+
+
+@pytest.mark.parametrize(("dtype", "tiles"), [("float32", (8,)), ("float16", (8,)), ("int8", (8, 16))])
+def test_few_columns_are_put_together_by_half_registers(dtype: str, tiles: tuple[int, ...]) -> None:
+    func = permutation((1, 3, 64, 64), (0, 2, 3, 1), dtype)
+    sketch = space_of(func, Target.parse("llvm -mcpu=x86-64-v4")).sketches[0]
+    assert next(k.domain for k in sketch.knobs if k.name == "tile") == tiles

@@ -134,6 +134,21 @@ def test_layer_norm_of_a_sum_kept_and_computed_anew(n: int) -> None:
     check(layer_norm(5, n), want, normal(5, n), normal(5, n) * 4, count=3, rtol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 33), (1, 5, 64), (2, 1, 19)])
+def test_rows_in_batches_are_reduced_at_once(shape: tuple[int, ...]) -> None:
+    x, r = (te.placeholder(shape, "float32", name=s) for s in "XR")
+    s = te.compute(shape, lambda b, i, j: x[b, i, j] + r[b, i, j], name="S")
+    func = te.create_prim_func([x, r, topi.layer_norm(s)])
+
+    def want(x: Array, r: Array) -> Array:
+        s = (x + r).astype(np.float64)
+        y: Array = (s - s.mean(-1, keepdims=True)) / np.sqrt(s.var(-1, keepdims=True) + 1e-5)
+        return y
+
+    assert "rows, keep S, reduced at once" in [s.name for s in space_of(func, HOST).sketches]
+    check(func, want, normal(*shape), normal(*shape) * 4, count=3, rtol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [((7, 1), 1), ((7, 3), 1), ((131,), None), ((5, 127), None), ((3, 50, 3), None), ((3, 4, 9, 5), (2, 3))],
