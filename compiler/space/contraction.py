@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product as cartesian
 
 from ..arith import Knob, Poly, Var, ceil_div, poly
-from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads, only_moves
+from ..ir import Block, Buffer, IterKind, Load, PrimFunc, buffers_read, loads
 from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .ahead import constants_of, pack_ahead, packed_order
 from .groups import Group
+from .lanes import lane_widths
 from .rows_in_memory import last_dim
 from .sketch import Constraint
 from .windows import Windows, lane_stride
@@ -27,6 +27,8 @@ TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 #: Emitted multiply-adds of one unrolled body; more only costs compile time and instruction cache.
 MAX_BODY = 260
+#: Lanes that an axis has where another one has as many.
+FEW_LANES = 4
 #: Independent accumulators that hide the latency of a fused multiply-add (4 cycles, 2 a cycle).
 MIN_ACCUMULATORS = 8
 #: Loads of one step of the reduction for its multiply-adds, in tenths: two of each a cycle, and loads that
@@ -83,7 +85,6 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         return
     reads = [x for x in loads(main.value) if x.buffer is not main.buffer]
     produced = {func.block(p)[1].buffer for p in group.producers}
-    inlines = (True, False) if group.producers else (False,)
     # Where lanes may run along what is written, others are not worth their scattered writes.
     rows = [
         n
@@ -93,16 +94,16 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         and n not in batches(main)
         and all(lane_use(x, it) in ("unit", "none") for x in reads)
     ]
+    found: list[tuple[int, tuple[Buffer, ...]]] = []
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
-        if kind is IterKind.REDUCE or (it.extent.const or 0) < 4:
+        if kind is IterKind.REDUCE or (it.extent.const or 0) < 2:
             continue
         use = {x.buffer: lane_use(x, it) for x in reads}
         if n in batches(main) and set(use.values()) != {"unit"}:
             continue
         if _scatters(main, n) and any(m != n for m in rows):
             continue
-        strided = {b for b, u in use.items() if u == "pack"}
-        if "bad" in use.values() or strided & produced or set(use.values()) == {"none"}:
+        if "bad" in use.values() or set(use.values()) == {"none"}:
             continue
         ahead = constants_of(func, main)
         must = tuple(b for b, u in use.items() if u == "pack" or b in ahead)
@@ -111,10 +112,14 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
             continue
         free = produced | once
         may = [b for b, u in use.items() if u == "unit" and b not in (*free, *must) and len(b.shape) > 1]
-        for packed, inline in cartesian((must, *((*must, b) for b in may)), inlines):
-            yield Contraction(n, packed, inline, _name(main, n, packed, inline, group))
-    for inline in inlines:
-        yield Contraction(None, (), inline, _name(main, None, (), inline, group))
+        found += [(n, packed) for packed in (must, *((*must, b) for b in may))]
+    extents = [main.iters[n].extent.const or 0 for n, _ in found]
+    choices = [f for f, e in zip(found, extents, strict=True) if e >= min(FEW_LANES, max(extents))]
+    scalar: tuple[None, tuple[Buffer, ...]] = (None, ())
+    for lane, packed in (*choices, scalar):
+        # What is packed is made where it is packed.
+        for inline in (True, False) if produced - set(packed) else (bool(produced),):
+            yield Contraction(lane, packed, inline, _name(main, lane, packed, inline, group))
 
 
 def _scatters(main: Block, n: int) -> bool:
@@ -161,19 +166,6 @@ def fit(domain: tuple[int, ...], extent: Poly) -> tuple[int, ...]:
     return tuple(x for x in domain if x <= (extent.const or 1)) or (1,)
 
 
-def lane_widths(target: Target, block: Block, extent: Poly) -> tuple[int, ...]:
-    """One and half a machine register of the widest element that the block touches; the whole loop where that
-    is shorter."""
-    touched = (block.buffer, *buffers_read(block))
-    if only_moves(block.value):
-        widest = max(b.dtype.bytes for b in touched)
-    else:
-        widest = max(b.dtype.value_bytes for b in touched)
-    full = target.lanes(widest * 8)
-    most = extent.const or full
-    return tuple(sorted({min(most, max(2, full // 2)), min(most, max(2, full))}))
-
-
 class ContractionRule:
     """Applies one structure to a schedule; `constraints` are what the knobs must satisfy."""
 
@@ -203,12 +195,15 @@ class ContractionRule:
             extent = self.main.iters[self.choice.lane].extent
             self.lanes = self.knob("vl", lane_widths(self.target, self.main, extent))
         last = self.result_in_registers()
-        self.place_producers()
+        producers = {sch.func.block(p)[1].buffer: p for p in self.group.producers}
+        self.place_producers([p for b, p in producers.items() if b not in self.choice.packed])
         packs = [
             (b, sch.cache_read(self.block, self.slot(b), "local", self.pack_order(b)))
             for b in self.choice.packed
         ]
         turned = {b: sch.cache_read(copy, 0, "register") for b, copy in packs if self.is_turned(b)}
+        for name in (producers[b] for b in self.choice.packed if b in producers):
+            sch.compute_inline(sch.get_block(name))
         outer, middle, tile = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         lane = [tile.pop()] if self.lanes is not None else []
@@ -239,9 +234,9 @@ class ContractionRule:
             return self.group.epilogue
         return self.sch.cache_write(self.block, 0, "register").name
 
-    def place_producers(self) -> None:
+    def place_producers(self, names: list[str]) -> None:
         """Inlines the producers, or leaves each in a nest of its own with its last loop in lanes."""
-        for name in self.group.producers:
+        for name in names:
             block = self.sch.get_block(name)
             if self.choice.inline:
                 self.sch.compute_inline(block)
@@ -319,7 +314,7 @@ class ContractionRule:
         # Of a single row each vector is used where it is loaded.
         loaded_first = vectors if most_rows > 1 else poly(1)
         self.limit("registers", self.accumulators + loaded_first + 1, most)
-        least = min(MIN_ACCUMULATORS, _reachable(most_rows * most_vectors))
+        least = min(_reachable(most_rows * most_vectors), _fitting(most_rows, most_vectors, most))
         self.limit("too few accumulators", -1 * self.accumulators, -least)
         if lane is not None:
             # Each vector is loaded, and each element of the other operand, once for all that it meets.
@@ -431,6 +426,17 @@ def _reuses(rows: int, vectors: int, registers: int) -> bool:
         for r in REGISTERS
         for v in REGISTERS
         if r <= rows and v <= vectors
+    )
+
+
+def _fitting(rows: int, vectors: int, registers: int) -> int:
+    """The most accumulators of a tile of at most so many rows and vectors that leaves registers for its
+    operands."""
+    return max(
+        r * v
+        for r in REGISTERS
+        for v in REGISTERS
+        if r <= rows and v <= vectors and r * v + v + 1 <= registers
     )
 
 

@@ -18,6 +18,7 @@ from ..schedule.find import readers
 from ..target import Target
 from .dot_products import DotProduct
 from .groups import Group
+from .lanes import copy_in_lanes
 from .sketch import Constraint
 
 _INT16, _INT32, _FLOAT32 = DType("int", 16), DType("int", 32), DType("float", 32)
@@ -63,7 +64,7 @@ class Converted:
             elif len(users) == 1 and not users[0].is_reduction:
                 sch.compute_inline(at)
             elif not is_ahead(block):
-                _in_lanes(sch, name, target)
+                copy_in_lanes(sch, name, target)
         return constraints
 
 
@@ -108,6 +109,7 @@ def convert(sch: Schedule, group: Group, dtype: DType) -> tuple[Group, tuple[str
     left, and the converting blocks."""
     main = sch.get_block(group.main)
     made: list[str] = []
+    producer = {sch.func.block(name)[1].buffer: name for name in group.producers}
     for slot in range(2):
         source = buffers_read(sch.func.block(group.main)[1])[slot]
         block = sch.convert_read(main, slot, str(dtype))
@@ -115,17 +117,6 @@ def convert(sch: Schedule, group: Group, dtype: DType) -> tuple[Group, tuple[str
         if source.constant:
             # The rules see that it is there before the calls.
             sch.compute_ahead(block)
-        for name in group.producers:
-            if sch.func.block(name)[1].buffer is source:
-                sch.compute_inline(sch.get_block(name))
-                break
+        if source in producer:
+            sch.compute_inline(sch.get_block(producer[source]))
     return replace(group, producers=()), tuple(made)
-
-
-def _in_lanes(sch: Schedule, name: str, target: Target) -> None:
-    loop = sch.get_loops(sch.get_block(name))[-1]
-    bytes_ = sch.func.block(name)[1].buffer.dtype.bytes
-    width = min(target.vector_bytes // bytes_, 1 << ((loop.var.extent.const or 1).bit_length() - 1))
-    if width > 1:
-        _, loop = sch.split(loop, [None, width])
-        sch.vectorize(loop)

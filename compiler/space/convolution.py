@@ -24,8 +24,6 @@ from .sketch import Constraint
 from .window_tiles import Padding, WindowChoice, WindowTiles
 from .windows import Windows, lane_stride
 
-#: Output channels of a group that fill lanes of their own.
-MIN_LANES = 4
 #: With fewer lanes than this, an axis is only taken where no other has as many.
 FEW_LANES = 8
 
@@ -51,17 +49,20 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """One structure over windows."""
+    """One structure over windows. places, steps: the positions of what moves windows, and of what moves
+    within them, among the block's iteration variables."""
 
     choice: WindowChoice
+    places: tuple[int, ...]
+    steps: tuple[int, ...]
     name: str
     fallback: bool = False
 
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
         """Applies the structure; answers what the knobs must satisfy."""
-        found = Windows.of(sch.func.block(group.main)[1])
-        assert found is not None
-        tiles = WindowTiles(sch, group, self.choice, target, tag, found.places, found.steps)
+        iters = sch.func.block(group.main)[1].iters
+        places, steps = (tuple(iters[n] for n in at) for at in (self.places, self.steps))
+        tiles = WindowTiles(sch, group, self.choice, target, tag, places, steps)
         tiles.apply()
         return tiles.constraints
 
@@ -74,42 +75,49 @@ def convolutions(
     windows = Windows.of(main) if main.is_reduction else None
     if windows is None:
         return
-    for applies, rewrite, what in (
-        (_is_pointwise(main, windows, group), places_as_one, "places as one"),
-        (_channels_of_group(main) is not None, groups_apart, "groups apart"),
-    ):
-        if applies:
-            sch = Schedule(func)
-            after = rewrite(sch, group)
-            choices: Iterator[Contraction | Convolution]
-            choices = (
-                contractions(sch.func, after, target)
-                if rewrite is places_as_one
-                else _over_windows(sch.func, after, target)
-            )
-            for c in choices:
-                yield Rewritten(rewrite, c, f"{what}, {c.name}")
-            if rewrite is places_as_one and main.indices[-1].atom in windows.places:
-                # Places that fill no vectors are better read one by one, and written across.
-                for c in _over_windows(func, group, target):
-                    if main.iters[c.choice.lane] not in windows.places:
-                        yield c
-            return
-    yield from _over_windows(func, group, target)
+    if windows.channels and _is_pointwise(main, windows, group):
+        sch = Schedule(func)
+        after = places_as_one(sch, group)
+        for c in contractions(sch.func, after, target):
+            yield Rewritten(places_as_one, c, f"places as one, {c.name}")
+        if main.indices[-1].atom in windows.places:
+            # Places that fill no vectors are better read one by one, and written across.
+            for w in _over_windows(func, group, windows):
+                if main.iters[w.choice.lane] not in windows.places:
+                    yield w
+        return
+    channels = _channels_of_group(main)
+    if channels is not None:
+        sch = Schedule(func)
+        after = groups_apart(sch, group)
+        windows = _apart(windows, main, sch.func.block(group.main)[1], channels[0])
+        for w in _over_windows(sch.func, after, windows):
+            yield Rewritten(groups_apart, w, f"groups apart, {w.name}")
+    else:
+        yield from _over_windows(func, group, windows)
     yield Contraction(None, (), bool(group.producers), "scalar")
 
 
-def _over_windows(func: PrimFunc, group: Group, target: Target) -> Iterator[Convolution]:
+def _apart(windows: Windows, before: Block, after: Block, channels: int) -> Windows:
+    """The windows of a block whose channels, which stood at that position, are two variables now. It may not
+    show any more which variables of one step are windows'."""
+
+    def moved(old: tuple[Var, ...]) -> tuple[Var, ...]:
+        at = (before.iters.index(v) for v in old)
+        return tuple(after.iters[n + (n > channels)] for n in at)
+
+    return Windows(moved(windows.places), moved(windows.steps), moved(windows.channels))
+
+
+def _over_windows(func: PrimFunc, group: Group, windows: Windows) -> Iterator[Convolution]:
     _, main = func.block(group.main)
-    windows = Windows.of(main)
-    if windows is None:
-        return
+    places, steps = (tuple(map(main.iters.index, vs)) for vs in (windows.places, windows.steps))
     for n, packed in _lanes(main, windows, group, func):
         moves = any(main.iters[n] in i.vars() for x in _data(main, windows) for i in x.indices)
         for padding in _paddings(group, dense=bool(windows.channels)):
             for inside in _innermost(main, windows, lanes_move_data=moves):
                 choice = WindowChoice(n, packed, padding, inside)
-                yield Convolution(choice, _name(main, choice, group))
+                yield Convolution(choice, places, steps, _name(main, choice, group))
 
 
 def _paddings(group: Group, *, dense: bool) -> tuple[Padding, ...]:
@@ -142,7 +150,7 @@ def _lanes(
     produced = {func.block(p)[1].buffer for p in group.producers}
     found: list[tuple[int, tuple[Buffer, ...]]] = []
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
-        if kind is IterKind.REDUCE or (it.extent.const or 0) < MIN_LANES:
+        if kind is IterKind.REDUCE or (it.extent.const or 0) < 2:
             continue
         strides = {x.buffer: lane_stride(x, it, windows.places) for x in reads}
         if all(s == 0 for s in strides.values()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 from ..arith import Knob, Poly, poly
 from ..ir import Binary, Block, IterKind, Load, PrimFunc, Unary, buffers_read, loads, walk_expr
@@ -17,9 +18,10 @@ from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.find import writers
 from ..target import Target
-from .contraction import MAX_BODY, MAX_LOADS, batches, fit, lane_use, lane_widths
+from .contraction import MAX_BODY, MAX_LOADS, batches, fit, lane_use
 from .dot_products import lane_steps
 from .groups import Group
+from .lanes import copy_in_lanes, lane_widths
 from .sketch import Constraint
 
 #: Rows of a register tile, and register tiles beside each other.
@@ -51,9 +53,7 @@ def dots(func: PrimFunc, group: Group, target: Target) -> Iterator[Dot]:
     """The structure of a sum of products whose factors are both contiguous along the last reduction."""
     _, main = func.block(group.main)
     step = _step(main)
-    if step is None or group.rows or group.producers or not _tiled(main):
-        return
-    if min(main.iters[n].extent.const or 0 for n in _tiled(main)) > MAX_ROWS:
+    if step is None or group.rows or not _tiled(main) or _rows(main) > MAX_ROWS:
         return
     yield Dot(step, f"lanes {main.iters[step].name}, added up")
 
@@ -80,6 +80,16 @@ def _tiled(main: Block) -> list[int]:
         for n, (it, k) in enumerate(zip(main.iters, main.kinds, strict=True))
         if k is IterKind.SPATIAL and n not in alone and it.extent.const != 1
     ][-2:]
+
+
+def _rows(main: Block) -> int:
+    """The rows that meet in the register tiles, of the read that has the fewest."""
+    tiled = [main.iters[n] for n in _tiled(main)]
+    return min(
+        prod(v.extent.const or 1 for v in tiled if any(v in i.vars() for i in x.indices))
+        for x in loads(main.value)
+        if x.buffer is not main.buffer
+    )
 
 
 def summed(func: PrimFunc, name: str) -> str:
@@ -123,6 +133,8 @@ class DotRule:
         widths = lane_widths(self.target, main, steps)[-1:]
         taken = lane_steps(main, self.choice.step, self.target, widths)
         self.lanes = self.knob("vl", widths)
+        for name in self.group.producers:
+            copy_in_lanes(sch, name, self.target)
         last = self.result()
         outer, middle, tile = self.tile_spatial(loops)
         length = (steps.const or 1) // taken

@@ -34,6 +34,7 @@ from .contraction import (
     fit,
 )
 from .groups import Group
+from .lanes import copy_in_lanes
 from .sketch import Constraint
 
 #: Rows from which on two vectors beside each other need few enough loads.
@@ -290,18 +291,9 @@ class _Rule:
             if padded and users == padded[:1]:
                 sch.compute_inline(sch.get_block(name))
             else:
-                self.copy_in_lanes(name)
+                copy_in_lanes(sch, name, self.target)
         for name in padded[:1]:
-            self.copy_in_lanes(name)
-
-    def copy_in_lanes(self, name: str) -> None:
-        block = self.sch.get_block(name)
-        loop = self.sch.get_loops(block)[-1]
-        bytes_ = self.sch.func.block(name)[1].buffer.dtype.bytes
-        width = min(self.target.vector_bytes // bytes_, 1 << ((loop.var.extent.const or 1).bit_length() - 1))
-        if width > 1:
-            _, loop = self.sch.split(loop, [None, width])
-            self.sch.vectorize(loop)
+            copy_in_lanes(sch, name, self.target)
 
     def interleave(self, pack: BlockRV) -> None:
         """The packed copy: the steps of a lane next to each other, lanes behind them."""

@@ -10,8 +10,8 @@ from ..arith import poly
 from ..ir import Block, InBounds, IndexValue, PrimFunc, loads, walk_expr
 from ..schedule import Schedule
 from ..target import Target
-from .contraction import lane_widths
 from .groups import Group
+from .lanes import lane_widths
 from .sketch import Constraint
 
 UNROLL = (1, 2, 4, 8)

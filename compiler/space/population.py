@@ -29,6 +29,32 @@ class ColumnRule:
     allowed: Callable[[Population], NDArray[np.bool_]]
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Knobs, by their numbers, that no constraint ties to others, with the numbers of their constraints."""
+
+    knobs: tuple[int, ...]
+    constraints: tuple[int, ...]
+
+
+def parts_of(knobs: Sequence[Knob], constraints: Sequence[Constraint]) -> list[Part]:
+    """The parts of what constraints tie together; a constraint without knobs belongs to each. Knobs that are
+    free of constraints are in none."""
+    tied: list[set[Knob]] = []
+    for c in constraints:
+        found = set(c.value.knobs())
+        if found:
+            apart = [t for t in tied if not t & found]
+            tied = [*apart, found.union(*(t for t in tied if t & found))]
+    return [
+        Part(
+            tuple(n for n, k in enumerate(knobs) if k in t),
+            tuple(n for n, c in enumerate(constraints) if c.value.knobs() <= t),
+        )
+        for t in tied
+    ]
+
+
 _CHUNK = 2048
 _ROUNDS = 200
 
@@ -52,6 +78,7 @@ class SketchColumns:
         compiler = ColumnCompiler(knobs)
         self._values = compiler.compile([compiler.emit(c.value) for c in constraints])
         self._limits = np.array([c.at_most for c in constraints], np.float32)[:, None]
+        self._parts = [] if rules else parts_of(knobs, constraints)
         compiler = ColumnCompiler(knobs)
         self._features = compiler.compile(feature_columns(func, main, index, compiler))
 
@@ -67,6 +94,13 @@ class SketchColumns:
         broken = np.empty(out.shape, np.bool_)
         np.greater(self._values(columns, out), self._limits, out=broken)
         return broken
+
+    def _holds(self, population: Population, chosen: tuple[int, ...]) -> NDArray[np.bool_]:
+        """Which configs satisfy the constraints with these numbers; shape (n,)."""
+        out = np.empty((len(chosen), len(population)), np.float32)
+        values = self._values(population.T.astype(np.float32), out, chosen)
+        holds: NDArray[np.bool_] = np.logical_and.reduce(values <= self._limits[list(chosen)], axis=0)
+        return holds
 
     def valid(self, population: Population) -> NDArray[np.bool_]:
         """Which configs satisfy every constraint; shape (n,)."""
@@ -99,6 +133,8 @@ class SketchColumns:
                 if len(every) >= n
                 else every[rng.integers(0, max(1, len(every)), n * bool(len(every)))]
             )
+        if len(self._parts) > 1:
+            return self._random_by_parts(n, rng)
         found: list[Population] = []
         have = 0
         for _ in range(_ROUNDS):
@@ -109,6 +145,46 @@ class SketchColumns:
             if have >= n:
                 break
         return np.concatenate(found)[:n]
+
+    def _random_by_parts(self, n: int, rng: np.random.Generator) -> Population:
+        """Likewise, part by part: where each of several groups of blocks allows few configs, hardly one that
+        is drawn as a whole is legal in all of them."""
+        out = self.sample(n, rng)
+        for part in self._parts:
+            found = self._legal_part(part, n, rng)
+            if not len(found):
+                return out[:0]
+            columns = list(part.knobs)
+            out[:, columns] = found[rng.integers(0, len(found), n)][:, columns]
+        return out
+
+    def _legal_part(self, part: Part, n: int, rng: np.random.Generator) -> Population:
+        """Configs that are legal in a part: n where a bounded number of draws finds as many, all where there
+        are few."""
+        found: list[Population] = []
+        have = 0
+        for _ in range(_ROUNDS):
+            drawn = self._sample_part(part, max(4 * n, _CHUNK), rng)
+            few = len(drawn) < _CHUNK
+            drawn = drawn[self._holds(drawn, part.constraints)]
+            found.append(drawn)
+            have += len(drawn)
+            if have >= n or few:
+                break
+        return np.concatenate(found)
+
+    def _sample_part(self, part: Part, n: int, rng: np.random.Generator) -> Population:
+        """Configs of a part, drawn independently, or all where they are few; the other knobs stay as they
+        are."""
+        domains = [self.domains[k] for k in part.knobs]
+        few = product(map(len, domains)).const or 0
+        if few <= n:
+            columns = [g.ravel() for g in np.meshgrid(*domains, indexing="ij")]
+        else:
+            columns = [d[rng.integers(0, len(d), n)] for d in domains]
+        out = np.tile(np.array([d[0] for d in self.domains], np.int64), (len(columns[0]), 1))
+        out[:, list(part.knobs)] = np.stack(columns, axis=1)
+        return out
 
     def enumerate(self) -> Population:
         """Every legal config, for spaces of moderate size."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..ir import Block, PrimFunc, workload_key
+from ..ir import Block, LoopKind, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
 from .dot import summed
@@ -24,8 +24,9 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
     """The sketches for the heaviest group of blocks, each with the first structure that fits for every other
     group.
 
-    A structure that cannot be made is left out, with its reason in `refused`; the unscheduled program is the
-    last resort. Raises ValueError for a program over sizes: what is fastest depends on them.
+    A structure that cannot be made is left out, with its reason in `refused`; the program as written is the
+    last resort, and all there is to one that is scheduled already. Raises ValueError for a program over
+    sizes: what is fastest depends on them.
     """
     if func.sizes:
         names = ", ".join(map(repr, func.sizes))
@@ -34,6 +35,8 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
             f"{func.name!r} is over {names}, which only a call tells; to search, bind {names} or give sizes: "
             f"ir.bind_sizes(func, {{{bound}}})"
         )
+    if _is_scheduled(func):
+        return _as_written(func, next(b.name for _, b in func.blocks()), {})
     base = Schedule(func)
     inline_elementwise(base)
     if target.num_threads > 1 and target.math == "reassoc":
@@ -45,16 +48,28 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
         sketches = _sketches(base, target, groups, heavy, refused)
         if sketches:
             return SearchSpace(func, workload_key(func), tuple(sketches), refused)
+    return _as_written(func, heavy.main, refused)
+
+
+def _is_scheduled(func: PrimFunc) -> bool:
+    """Whether a block stands in other loops than a serial one for each of its iteration variables."""
+    return any(
+        {p.atom for p in b.binds} != {f.var for f in path} or any(f.kind is not LoopKind.SERIAL for f in path)
+        for path, b in func.blocks()
+    )
+
+
+def _as_written(func: PrimFunc, main: str, refused: dict[str, str]) -> SearchSpace:
     sch = Schedule(func)
-    as_written = Sketch("as written", sch.func, sch.trace, (), (), heavy.main, 0)
-    return SearchSpace(func, workload_key(func), (as_written,), refused)
+    sketch = Sketch("as written", sch.func, sch.trace, (), (), main, 0)
+    return SearchSpace(func, workload_key(func), (sketch,), refused)
 
 
 def _sketches(
     base: Schedule, target: Target, groups: list[Group], heavy: Group, refused: dict[str, str]
 ) -> list[Sketch]:
     found: list[Sketch] = []
-    for structure in structures(base.func, heavy, target):
+    for structure in _by_promise(base.func, heavy, target):
         if len(found) >= MAX_SKETCHES or (structure.fallback and found):
             continue
         try:
@@ -71,6 +86,11 @@ def _sketches(
 
 def _has_config(sketch: Sketch) -> bool:
     return bool(len(sketch.columns.random(1, np.random.default_rng(0))))
+
+
+def _by_promise(func: PrimFunc, group: Group, target: Target) -> list[Structure]:
+    """Every structure of the group; those that are only worth it without others come last."""
+    return sorted(structures(func, group, target), key=lambda s: s.fallback)
 
 
 def _points(b: Block) -> int:
@@ -112,7 +132,7 @@ def _sketch(
 
 def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
     """The first structure that fits a lighter group; its blocks stay as written when none does."""
-    for structure in structures(sch.func, group, target):
+    for structure in _by_promise(sch.func, group, target):
         trial = sch.copy()
         try:
             constraints = structure.apply(trial, group, target, tag)

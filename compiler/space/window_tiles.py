@@ -18,8 +18,9 @@ from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .ahead import constants_of, pack_ahead, packed_order
-from .contraction import MAX_BODY, divisors, lane_widths
+from .contraction import MAX_BODY, divisors
 from .groups import Group
+from .lanes import lane_widths
 from .sketch import Constraint
 from .windows import lane_stride
 
