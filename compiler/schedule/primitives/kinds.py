@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...arith import Poly, Var, is_injective, poly, proven_negative, substitute
+from ...arith import Poly, Var, is_injective, poly, proven_negative, region, substitute
 from ...ir import Block, Buffer, For, IterKind, LoopKind, PrimFunc, Stmt, combines_lanes, loads
-from ..depend import crossing
+from ..depend import accesses, crossing, inner_loops
 from ..errors import ScheduleError
 from ..find import blocks_under, find_loop, unit_of
 from .notes import AXIS, annotate_loop
@@ -84,7 +84,7 @@ def _written_in_one_go(at: For, buffer: Buffer) -> bool:
 
 
 def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
-    """Allocated buffers that only blocks under the loop touch."""
+    """Allocated buffers that only blocks under the loop touch, each iteration for itself."""
     under = {b.name for _, b in blocks_under(at)}
     touched = {
         x
@@ -92,7 +92,28 @@ def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
         if b.name not in under
         for x in (b.buffer, *(y.buffer for y in loads(b.value)))
     }
-    return {b for b in func.allocs if b not in touched}
+    return {b for b in func.allocs if b not in touched and not _handed_on(at, b)}
+
+
+def _handed_on(at: For, buffer: Buffer) -> bool:
+    """Whether an iteration reads what an earlier one wrote, as far as the boxes of what is read and written
+    are known."""
+    uses = [a for a in accesses(at.body) if a.buffer is buffer]
+    inner = inner_loops(at.body)
+    writes = region([a.indices for a in uses if a.is_write], inner)
+    reads = region([a.indices for a in uses if not a.is_write], inner)
+    if writes is None or reads is None:
+        return False
+    for (w, w_span), (r, r_span) in zip(writes, reads, strict=False):
+        if at.var not in w.vars() | r.vars():
+            continue
+        first, last = (substitute(w, {at.var: i}) for i in (poly(0), at.var.extent - 1))
+        # What lies on the side that no iteration has written yet is masked, where the program means anything.
+        falls = proven_negative(last - first)
+        gap = (w + w_span - r - r_span if falls else r - w).const
+        if gap is not None and gap < 0:
+            return True
+    return False
 
 
 def check_serial(func: PrimFunc, at: For, primitive: str) -> None:

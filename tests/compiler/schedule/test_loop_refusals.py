@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import te, topi
-from tilewright.compiler.ir import PrimFunc
+from tilewright.compiler.ir import PrimFunc, parse_script
 from tilewright.compiler.schedule import BlockRV, LoopRV, Schedule, ScheduleError
 
 
@@ -462,3 +462,25 @@ def assert_sums(sch: Schedule) -> None:
     given, out = np.arange(40, dtype=np.int32).reshape(2, 5, 4), np.full((2, 5), -1, np.int32)
     tw.build(sch)(given, out)
     np.testing.assert_array_equal(out, given.sum(2))
+
+
+@pytest.mark.parametrize("step", ["parallel", "vectorize"])
+@pytest.mark.parametrize(("write", "read"), [("i", "i - 1"), ("9 - i", "10 - i")])
+def test_what_an_iteration_leaves_for_a_later_one_keeps_them_in_order(
+    step: str, write: str, read: str
+) -> None:
+    """Nobody but the loop uses the buffer; still it is not each iteration's own."""
+    sch = Schedule(
+        parse_script(
+            "def f(A: float32[10], B: float32[10]):\n"
+            "    T = alloc(float32[10])\n"
+            "    for i in range(10):\n"
+            f"        T[{write}] = A[i] * 2.0\n"
+            f"        B[i] = T[{write}] + (T[{read}] if (0 < i) else 0.0)\n"
+        )
+    )
+    (loop,) = sch.get_loops(sch.get_block("T"))
+    with pytest.raises(ScheduleError) as caught:
+        getattr(sch, step)(loop)
+    reason = "'T' and 'B' may use one element of T in different iterations of loop 'i'"
+    assert caught.value.reason == reason
