@@ -96,8 +96,8 @@ def _private_buffers(func: PrimFunc, at: For) -> set[Buffer]:
 
 
 def _handed_on(at: For, buffer: Buffer) -> bool:
-    """Whether an iteration reads what an earlier one wrote, as far as the boxes of what it reads and of what
-    it writes are known."""
+    """Whether an iteration reads what an earlier one wrote, as far as the boxes of what is read and written
+    are known."""
     uses = [a for a in accesses(at.body) if a.buffer is buffer]
     inner = inner_loops(at.body)
     writes = region([a.indices for a in uses if a.is_write], inner)
