@@ -108,6 +108,7 @@ def convert(sch: Schedule, group: Group, dtype: DType) -> tuple[Group, tuple[str
     left, and the converting blocks."""
     main = sch.get_block(group.main)
     made: list[str] = []
+    left = list(group.producers)
     for slot in range(2):
         source = buffers_read(sch.func.block(group.main)[1])[slot]
         block = sch.convert_read(main, slot, str(dtype))
@@ -115,9 +116,10 @@ def convert(sch: Schedule, group: Group, dtype: DType) -> tuple[Group, tuple[str
         if source.constant:
             # The rules see that it is there before the calls.
             sch.compute_ahead(block)
-        for name in group.producers:
+        for name in left:
             if sch.func.block(name)[1].buffer is source:
                 sch.compute_inline(sch.get_block(name))
+                left.remove(name)
                 break
     return replace(group, producers=()), tuple(made)
 
