@@ -58,7 +58,9 @@ CASES: dict[str, Callable[[], PrimFunc]] = {
     "groups, windows along one axis": lambda: topi.create(
         conv("NCHW", 12, 9, 7, 3, groups=3, pad=1) | {"kh": 1}
     ),
-    "groups of two output channels": lambda: topi.create(conv("NHWC", 32, 8, 8, 17, groups=4, stride=2, pad=2)),
+    "groups of two output channels": lambda: topi.create(
+        conv("NHWC", 32, 8, 8, 17, groups=4, stride=2, pad=2)
+    ),
     "three output channels, channels last": lambda: topi.create(conv("NHWC", 16, 3, 9, 9, pad=1)),
     "one output channel, channels last": lambda: topi.create(conv("NHWC", 16, 1, 40, 40, pad=1)),
     "rows of three places": lambda: topi.create(conv("NCHW", 8, 1, 13, 3, pad=1)),
