@@ -377,11 +377,11 @@ class ContractionRule:
     def is_turned(self, buffer: Buffer) -> bool:
         """Whether a packed copy is made by blocks of registers: read along the last dimension of the source,
         written along that of the lanes."""
-        last = len(buffer.shape) - 1
-        # A block is as long as it is wide.
-        fewest = 4 if self.lanes is None else max(4, self.lanes.domain[0])
-        narrow = (buffer.shape[last].const or 0) < fewest or self.lanes is None or self.lanes.domain[0] < 4
-        return not (buffer in self.ahead or narrow or self.lane_dim(buffer) == last)
+        if buffer in self.ahead or self.lanes is None:
+            return False
+        last, least = len(buffer.shape) - 1, self.lanes.domain[0]
+        narrow = least < 4 or (buffer.shape[last].const or 0) < least
+        return not narrow and self.lane_dim(buffer) != last
 
     def limit_panel(self, buffer: Buffer, loops: list[LoopRV]) -> None:
         """A packed panel, made for each tile of the lane axis, stays in a cache."""

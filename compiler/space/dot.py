@@ -23,6 +23,7 @@ from .dot_products import lane_steps
 from .groups import Group
 from .lanes import copy_in_lanes, lane_widths
 from .sketch import Constraint
+from .windows import Windows
 
 #: Rows of a register tile, and register tiles beside each other.
 ROWS = (1, 2, 3, 4, 5, 6, 8)
@@ -50,10 +51,13 @@ class Dot:
 
 
 def dots(func: PrimFunc, group: Group, target: Target) -> Iterator[Dot]:
-    """The structure of a sum of products whose factors are both contiguous along the last reduction."""
+    """The structure of a sum of products whose factors are both contiguous along the last reduction: not that
+    of the steps of a window, which share what they read."""
     _, main = func.block(group.main)
-    step = _step(main)
+    step, windows = _step(main), Windows.of(main)
     if step is None or group.rows or not _tiled(main) or _rows(main) > MAX_ROWS:
+        return
+    if windows is not None and main.iters[step] in windows.steps:
         return
     yield Dot(step, f"lanes {main.iters[step].name}, added up")
 

@@ -36,7 +36,7 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
             f"ir.bind_sizes(func, {{{bound}}})"
         )
     if _is_scheduled(func):
-        return _as_written(func, next(b.name for _, b in func.blocks()), {})
+        return _as_written(func, {})
     base = Schedule(func)
     inline_elementwise(base)
     if target.num_threads > 1 and target.math == "reassoc":
@@ -48,7 +48,7 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
         sketches = _sketches(base, target, groups, heavy, refused)
         if sketches:
             return SearchSpace(func, workload_key(func), tuple(sketches), refused)
-    return _as_written(func, heavy.main, refused)
+    return _as_written(func, refused)
 
 
 def _is_scheduled(func: PrimFunc) -> bool:
@@ -59,9 +59,10 @@ def _is_scheduled(func: PrimFunc) -> bool:
     )
 
 
-def _as_written(func: PrimFunc, main: str, refused: dict[str, str]) -> SearchSpace:
+def _as_written(func: PrimFunc, refused: dict[str, str]) -> SearchSpace:
     sch = Schedule(func)
-    sketch = Sketch("as written", sch.func, sch.trace, (), (), main, 0)
+    heavy = max((b for _, b in func.blocks()), key=_points)
+    sketch = Sketch("as written", sch.func, sch.trace, (), (), heavy.name, 0)
     return SearchSpace(func, workload_key(func), (sketch,), refused)
 
 

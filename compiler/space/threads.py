@@ -32,7 +32,11 @@ def deal_out(sch: Schedule, threads: int) -> None:
             continue
         trial = sch.copy()
         with suppress(ScheduleError):
-            trial.rfactor(trial.get_loops(trial.get_block(b.name))[steps[0]], 0)
+            loops = trial.get_loops(trial.get_block(b.name))
+            first = loops[steps[0]]
+            # Outermost, so that rows and the reduction over them are nests of their own.
+            trial.reorder(first, *(x for x in loops if x is not first))
+            trial.rfactor(first, -1)
             sch.adopt(trial)
 
 

@@ -85,8 +85,9 @@ def test_candidates_on_threads_compute_the_right_thing(name: str, monkeypatch: p
     assert built
 
 
-def test_a_sum_of_everything_is_dealt_out_by_rows() -> None:
-    func = topi.create({"op": "reduce", "shape": [1024, 520], "function": "sum"})
+@pytest.mark.parametrize(("shape", "axes"), [([1024, 520], [0, 1]), ([1, 1024, 520], [1, 2])])
+def test_a_sum_of_everything_is_dealt_out_by_rows(shape: list[int], axes: list[int]) -> None:
+    func = topi.create({"op": "reduce", "shape": shape, "function": "sum", "axes": axes})
     target = Target.parse("llvm -num-threads=2")
     for sketch in space_of(func, target).sketches:
         assert len(parallel(sketch.func)) == 1, sketch.name
