@@ -23,9 +23,10 @@ from ...ir import (
     map_loads,
     walk_expr,
 )
+from ...ir.annotations import INTRINSIC
 from ...ir.func import fresh
 from ..errors import ScheduleError
-from ..find import find_block, root_of, writers
+from ..find import check_in_no_unit, find_block, root_of, writers
 from .reindex import nest_over
 
 
@@ -80,9 +81,10 @@ def convert_read(func: PrimFunc, name: str, index: int, dtype: str) -> tuple[Pri
 
     Returns the program and the name of the converting block. Refused: a dtype that does not hold every value
     of the buffer, a block that does not convert the buffer to that dtype or a wider one wherever it reads it,
-    a buffer written in the block's own loop nest.
+    a buffer written in the block's own loop nest, a block that stands for an intrinsic.
     """
-    _, block = find_block(func, name, "convert_read")
+    path, block = find_block(func, name, "convert_read")
+    check_in_no_unit(func, path, block, "convert_read", INTRINSIC)
     buffer, wide = check_convert_read(func, block, index, dtype)
     copy = Buffer(func.fresh_buffer_name(f"{buffer.name}_{wide}"), buffer.shape, wide)
     copy_name = func.fresh_block_name(copy.name)

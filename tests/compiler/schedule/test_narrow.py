@@ -151,3 +151,19 @@ def test_a_conversion_that_loses_values_is_refused() -> None:
     assert reason_of(lambda: once.convert_read(once.get_block("B"), 0, "int16")) == (
         "convert_read: 'B' does not convert A wherever it reads it"
     )
+
+
+def test_the_reads_of_an_intrinsic_stay_what_it_says() -> None:
+    a, b = te.placeholder((16, 4), "uint8", name="A"), te.placeholder((16, 4), "int8", name="B")
+    k = te.reduce_axis((0, 4), name="k")
+
+    def element(i: te.Index) -> te.Value:
+        return te.sum(te.cast(a[i, k], "int32") * te.cast(b[i, k], "int32"), axis=k)
+
+    sch = Schedule(te.create_prim_func([a, b, te.compute((16,), element, name="C")], name="f"))
+    c = sch.get_block("C")
+    sch.decompose_reduction(c, sch.get_loops(c)[0])
+    sch.tensorize(sch.get_loops(c)[0], "dot_16x4_u8i8i32")
+    assert reason_of(lambda: sch.convert_read(c, 0, "int16")) == (
+        "convert_read: 'C' belongs to the unit 'C_o', which is taken whole"
+    )
