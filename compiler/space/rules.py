@@ -21,6 +21,9 @@ from .moves import moves
 from .rows import rows
 from .sketch import Constraint
 
+#: Rows for which packing what they meet costs more than sums in lanes that no instruction takes.
+FEW_ROWS = 4
+
 
 class Structure(Protocol):
     """One way to schedule a group. name: what distinguishes it from its siblings, for people. fallback: only
@@ -76,7 +79,9 @@ def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structu
 def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """The structures that leave elements as they are; likewise where the processor adds up products itself,
     which it also does along rows."""
-    found: list[Structure] = [*dot_products(func, group, target), *lane_products(func, group, target)]
+    found: list[Structure] = list(dot_products(func, group, target))
+    if found or group.rows:
+        found += lane_products(func, group, target)
     yield from found
     for rule in RULES:
         for structure in rule(func, group, target):
@@ -86,12 +91,15 @@ def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Struct
 
 def lane_products(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """The structures of rows, and of rows with rows, whose lanes lie along the reduction, where the processor
-    adds up several products in each lane. Rows that meet a constant are left to those that pack it ahead."""
+    adds up several products in each lane; for few rows also where it would if the lanes divided the
+    reduction. Rows that meet a constant are left to those that pack it ahead."""
     main = func.block(group.main)[1]
     widths = (target.lanes(32),)
-    reductions = (n for n, k in enumerate(main.kinds) if k is IterKind.REDUCE)
-    if all(lane_steps(main, n, target, widths) == 1 for n in reductions):
-        return
-    yield from rows(func, group, target)
-    if not constants_of(func, main):
+    kinds = [*enumerate(main.kinds)]
+    adds = any(lane_steps(main, n, target, widths) > 1 for n, k in kinds if k is IterKind.REDUCE)
+    if adds:
+        yield from rows(func, group, target)
+    extents = [main.iters[n].extent.const or 0 for n, k in kinds if k is IterKind.SPATIAL]
+    few = min((e for e in extents if e != 1), default=0) <= FEW_ROWS
+    if (adds or few) and not constants_of(func, main):
         yield from dots(func, group, target)

@@ -99,6 +99,14 @@ def test_narrow_rows_take_several_steps_in_each_lane(m: int, dtype: str, word: s
     assert f"\t{word}\t" in emit_assembly(lower(schedule.func, target).text, target)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "bfloat16"])
+@pytest.mark.parametrize(("m", "k"), [(2, 1001), (4, 1000)])
+def test_few_rows_pack_nothing_whatever_their_length(m: int, k: int, dtype: str) -> None:
+    func = topi.create({"op": "dense", "m": m, "n": 1000, "k": k, "dtype": dtype, "weights": "nk"})
+    schedule = default_schedule(func, Target.parse(WITH_DOTS))
+    assert all("W" not in b.name for _, b in schedule.func.blocks())
+
+
 @pytest.mark.parametrize(
     "spec", [WITH_DOTS, "llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64-v2"]
 )
