@@ -162,7 +162,11 @@ def _lanes(
         # Constants are packed in any case, ahead of the calls.
         ahead = constants_of(func, main)
         must = tuple(b for b in bad if b not in ahead)
-        may = [b for b, s in strides.items() if s == 1 and b in weights and not bad and b not in ahead]
+        may = [
+            b
+            for b, s in strides.items()
+            if s == 1 and b in weights and not bad and b not in ahead and len(b.shape) > 1
+        ]
         found += [(n, must), *((n, (b,)) for b in may)]
     # Few lanes are no match for many.
     most = max((main.iters[n].extent.const or 0 for n, _ in found), default=0)

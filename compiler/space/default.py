@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..ir import PrimFunc
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
+from .accesses import LINE
 from .compile import ColumnCompiler
-from .features import FEATURE_NAMES, LEVELS, LINE, SLOTS, feature_columns
+from .features import FEATURE_NAMES, LEVELS, SLOTS, feature_columns
 from .population import Population
 from .sketch import SearchSpace, Sketch
 from .space import space_of

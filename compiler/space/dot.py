@@ -12,17 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from ..arith import Knob, Poly, poly
+from ..arith import poly
 from ..ir import Binary, Block, IterKind, Load, PrimFunc, Unary, buffers_read, loads, walk_expr
-from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..schedule.find import writers
 from ..target import Target
-from .contraction import MAX_BODY, MAX_LOADS, batches, fit, lane_use
+from .batches import batches
+from .contraction import lane_use
 from .dot_products import lane_steps
+from .factors import MAX_BODY, MAX_LOADS, fit
 from .groups import Group
 from .lanes import copy_in_lanes, lane_widths
 from .sketch import Constraint
+from .tiling import Tiling
 from .windows import Windows
 
 #: Rows of a register tile, and register tiles beside each other.
@@ -45,9 +47,9 @@ class Dot:
 
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
         """Applies the structure; answers what the knobs must satisfy."""
-        rule = DotRule(sch, group, self, target, tag)
-        rule.apply()
-        return rule.constraints
+        tiles = DotTiles(sch, group, self, target, tag)
+        tiles.apply()
+        return tiles.constraints
 
 
 def dots(func: PrimFunc, group: Group, target: Target) -> Iterator[Dot]:
@@ -110,24 +112,17 @@ def summed(func: PrimFunc, name: str) -> str:
         block = next((w for w in made if w.is_reduction), made[-1])
 
 
-class DotRule:
-    """Applies the structure to a schedule; `constraints` are what the knobs must satisfy."""
+class DotTiles(Tiling):
+    """Applies the structure of a dot product of rows."""
 
     def __init__(self, sch: Schedule, group: Group, choice: Dot, target: Target, tag: str) -> None:
-        self.sch, self.group, self.choice, self.target, self.tag = sch, group, choice, target, tag
+        super().__init__(sch, group, target, tag)
+        self.choice = choice
         self.main: Block = sch.func.block(group.main)[1]
-        self.block = sch.get_block(group.main)
-        self.constraints: list[Constraint] = []
         #: Whether functions are computed of the result, which are as costly for one element as for a vector.
         self.is_costly = group.epilogue is not None and any(
             type(e) is Unary for e in walk_expr(sch.func.block(group.epilogue)[1].value)
         )
-
-    def knob(self, name: str, domain: tuple[int, ...]) -> Knob:
-        return self.sch.sample_categorical(domain, name=fresh(f"{self.tag}{name}", set(self.sch.knobs)))
-
-    def limit(self, label: str, value: Poly, at_most: int) -> None:
-        self.constraints.append(Constraint(f"{self.tag}{label}", value, at_most))
 
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""

@@ -7,29 +7,32 @@ counts: trees do not care about monotone maps.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import gcd
-
-from ..arith import Atom, Fn, Poly, Var, ceil_div, poly, region, substitute, upper
+from ..arith import Atom, Poly, Var, ceil_div, poly, region, substitute, upper
 from ..ir import (
-    Binary,
     Block,
     Buffer,
-    Cast,
-    Compare,
     For,
     InBounds,
     IterKind,
     Load,
     LoopKind,
     PrimFunc,
-    Select,
-    Unary,
     loads,
     walk_expr,
 )
 from ..ir.annotations import is_ahead
 from ..schedule.find import writers
+from .accesses import (
+    LINE,
+    MAX_STRIDE,
+    PAGE,
+    as_walked,
+    is_contiguous_in,
+    operations,
+    relax,
+    row_places,
+    stride_class,
+)
 from .compile import ColumnCompiler
 from .rows_in_memory import last_dim
 
@@ -37,15 +40,7 @@ from .rows_in_memory import last_dim
 FEATURE_SCHEMA = 4
 LEVELS = 14
 SLOTS = 3
-#: Bytes of a cache line, and of what the sets of a first-level cache repeat after (64 sets).
-LINE = 64
-PAGE = 4096
-#: Lanes up to this many elements apart are read by whole vectors.
-MAX_STRIDE = 4
 _COPIES = 2
-_INSTRUCTIONS: dict[type, int] = {Binary: 1, Compare: 1, Select: 1, Cast: 1, Unary: 1}
-#: More of them for an elementary function.
-_FUNCTION = 15
 _SPATIAL = 3
 
 FEATURE_NAMES: tuple[str, ...] = (
@@ -78,49 +73,9 @@ FEATURE_NAMES: tuple[str, ...] = (
 )
 
 
-def relax(p: Poly) -> Poly:
-    """An overlapped tile's base min(a, E - tile) spans what a spans."""
-    values: dict[Atom, Poly] = {a: a.a for a in p.atoms() if isinstance(a, Fn) and a.op == "min"}
-    return substitute(p, values) if values else p
-
-
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
     """One column for each of FEATURE_NAMES, as emitted into `c`."""
     return _Features(func, main, index, c).columns()
-
-
-def operations(block: Block) -> int:
-    """About how many instructions compute one element, or one vector of them, without reads, writes and
-    guards."""
-    count = 0
-    for e in walk_expr(block.value):
-        guards = type(e) is Select and type(e.cond) is InBounds
-        count += 0 if guards else _INSTRUCTIONS.get(type(e), 0)
-        if type(e) is Unary and e.op not in ("neg", "abs", "not"):
-            count += _FUNCTION
-    return count
-
-
-def _as_walked(buffer: Buffer, indices: tuple[Poly, ...]) -> tuple[Buffer, tuple[Poly, ...]]:
-    """Dimensions that one loop walks through as one: `[i // W, i % W]` of H x W is `[i]` of H * W."""
-    shape, out = list(buffer.shape), list(indices)
-    for d in range(len(out) - 2, -1, -1):
-        if any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in out[d].atoms()):
-            both = out[d] * shape[d + 1] + out[d + 1]
-            if not any(isinstance(a, Fn) and a.op == "floordiv" and a.vars for a in both.atoms()):
-                out[d : d + 2], shape[d : d + 2] = [both], [shape[d] * shape[d + 1]]
-    return (
-        (buffer, indices) if len(out) == len(indices) else (replace(buffer, shape=tuple(shape)), tuple(out))
-    )
-
-
-def row_places(buffer: Buffer) -> int:
-    """At how many different places of a page the rows of a buffer start; the copies that the schedule makes
-    are dense panels."""
-    if buffer.scope != "global" or len(buffer.shape) < 2:
-        return PAGE // LINE
-    stride = (buffer.shape[-1].const or 1) * buffer.dtype.bytes
-    return min(PAGE // LINE, PAGE // gcd(PAGE, stride))
 
 
 class _Features:
@@ -132,7 +87,7 @@ class _Features:
         m: dict[Atom, Poly] = {k: relax(v) for k, v in block.binding.items()}
         reads = [x for x in loads(block.value) if x.buffer is not block.buffer][: SLOTS - 1]
         accesses = [(block.buffer, block.indices), *((y.buffer, y.indices) for y in map(self.source, reads))]
-        self.accesses = [_as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
+        self.accesses = [as_walked(b, tuple(substitute(i, m) for i in ix)) for b, ix in accesses]
         #: Of each access, whether it comes by way of registers, where lanes lie as they are needed.
         self.by_registers = [False, *(x.buffer.scope == "register" for x in reads)]
         #: Of each access, whether its vectors may lie across cache lines: the caller's arrays start anywhere.
@@ -304,7 +259,7 @@ class _Features:
             # The steps that are taken together lie between the lanes, or lanes lie behind them.
             apart = self.steps > 1 and lane is not None and indices[-1].coefficient(lane) == self.steps
             last = last_dim(buffer) if indices and (self.steps == 1 or apart) else len(indices) - 2
-            stride = _stride(indices, lane, max(most, self.steps), last)
+            stride = stride_class(indices, lane, max(most, self.steps), last)
             out.append("1.0" if stride == "2.0" and turned else stride)
         taken = self.taken_by()
         if taken is not None:
@@ -312,7 +267,9 @@ class _Features:
             m: dict[Atom, Poly] = {k: relax(v) for k, v in b.binding.items()}
             across = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
             if across is not None:
-                out[0] = _stride(tuple(substitute(i, m) for i in b.indices), across, 1, last_dim(b.buffer))
+                out[0] = stride_class(
+                    tuple(substitute(i, m) for i in b.indices), across, 1, last_dim(b.buffer)
+                )
         return out + ["0.0"] * (SLOTS - len(out))
 
     def stored_lanes(self) -> str:
@@ -366,30 +323,5 @@ class _Features:
                 continue
             work = self.c.product(self.c.emit(f.var.extent) for f in path)
             lane = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
-            out += [work, "0.0" if lane is not None and _unit(b, lane) else "1.0"]
+            out += [work, "0.0" if lane is not None and is_contiguous_in(b, lane) else "1.0"]
         return out + ["0.0"] * (2 * _COPIES - len(out))
-
-
-def _stride(indices: tuple[Poly, ...], lane: Var | None, most: int, last: int) -> str:
-    """0, 1 or 2 of an access, whose dimension `last` is the one along which elements lie side by side."""
-    moving = [d for d, i in enumerate(indices) if lane is not None and lane in i.vars()]
-    if lane is None or not moving:
-        return "0.0"
-    index = indices[moving[0]]
-    whole = not any(isinstance(a, Fn) and lane in a.vars for a in index.atoms())
-    return "1.0" if moving == [last] and whole and 1 <= index.coefficient(lane) <= most else "2.0"
-
-
-def _unit(b: Block, lane: Var) -> bool:
-    """Whether every read of the block moves by one element with the lane, or not at all. What registers hold
-    is turned in registers."""
-    m = b.binding
-    for x in loads(b.value):
-        if x.buffer.scope == "register":
-            continue
-        last = [substitute(i, m) for i in x.indices]
-        if any(lane in i.vars() for i in last[:-1]) or (
-            last and lane in last[-1].vars() and last[-1].coefficient(lane) != 1
-        ):
-            return False
-    return True

@@ -11,7 +11,7 @@ from ..arith import Fn, Knob, Poly, Var, poly
 from ..ir import Block, InBounds, IndexValue, Load, PrimFunc, buffers_read, loads, walk_expr
 from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..target import Target
-from .features import row_places
+from .accesses import row_places
 from .groups import Group
 from .sketch import Constraint
 

@@ -12,31 +12,26 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any, Literal
 
-from ..arith import Knob, Poly, Var, evaluate, poly
+from ..arith import Knob, Var, poly
 from ..ir import Block, Buffer, IterKind, buffers_read, loads
-from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .ahead import constants_of, pack_ahead, packed_order
-from .contraction import MAX_BODY, divisors
+from .factors import MAX_BODY, WASTE, even_parts, smallest, steps_unrolled
 from .groups import Group
 from .lanes import lane_widths
-from .sketch import Constraint
+from .tiling import Tiling
 from .windows import lane_stride
 
 #: `inline`: guards at each read. `strip`: a padded copy for each strip of rows.
 Padding = Literal["none", "inline", "strip"]
 
-#: Share of the places that may be computed twice, or masked, for a register tile.
-WASTE = 1.1
 PLACES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16)
 ROWS = (1, 2, 3, 4, 6, 7)
 VECTORS = (1, 2, 3, 4, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
-#: Channels up to this prime number are unrolled whole.
-MAX_PRIME = 13
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
@@ -52,20 +47,6 @@ class WindowChoice:
     channels_inside: bool
 
 
-def even_parts(extent: int, domain: tuple[int, ...]) -> tuple[int, ...]:
-    """The values of the domain of which little more than the extent is covered by whole pieces."""
-    fitting = [d for d in domain if d <= extent] or [1]
-    covered = {d: -(-extent // d) * d for d in fitting}
-    least = min(covered[d] for d in fitting if d >= min(4, max(fitting)))
-    return tuple(d for d in fitting if covered[d] <= max(least, WASTE * extent))
-
-
-def steps_unrolled(extent: int) -> tuple[int, ...]:
-    """Divisors, so that no step is masked; of a short prime, the whole."""
-    found = divisors(extent, 8)
-    return found if len(found) > 1 or extent > MAX_PRIME else (1, extent)
-
-
 def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
     """The last dimension in pieces, the number of the piece first."""
 
@@ -75,15 +56,8 @@ def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
     return layout
 
 
-def _least(extent: Poly) -> int:
-    """The smallest value over the knobs' domains."""
-    knobs = sorted(extent.knobs(), key=lambda k: k.name)
-    every = cartesian(*(k.domain for k in knobs))
-    return min(evaluate(extent, dict(zip(knobs, values, strict=True))) for values in every)
-
-
-class WindowTiles:
-    """Applies one structure to a schedule; `constraints` are what the knobs must satisfy."""
+class WindowTiles(Tiling):
+    """Applies one structure over windows."""
 
     def __init__(
         self,
@@ -95,11 +69,10 @@ class WindowTiles:
         places: tuple[Var, ...],
         steps: tuple[Var, ...],
     ) -> None:
-        self.sch, self.group, self.choice, self.target, self.tag = sch, group, choice, target, tag
+        super().__init__(sch, group, target, tag)
+        self.choice = choice
         self.main: Block = sch.func.block(group.main)[1]
-        self.block = sch.get_block(group.main)
         self.places, self.steps = places, steps
-        self.constraints: list[Constraint] = []
         self.lane_var = self.main.iters[choice.lane]
         #: A number where there is no choice: places within blocks of it are then known.
         self.lanes: Knob | int = 1
@@ -117,12 +90,6 @@ class WindowTiles:
         k = self.knob(name, domain)
         self.accumulators = self.accumulators * k
         return k
-
-    def knob(self, name: str, domain: tuple[int, ...]) -> Knob:
-        return self.sch.sample_categorical(domain, name=fresh(f"{self.tag}{name}", set(self.sch.knobs)))
-
-    def limit(self, label: str, value: Poly, at_most: int) -> None:
-        self.constraints.append(Constraint(f"{self.tag}{label}", value, at_most))
 
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""
@@ -159,13 +126,6 @@ class WindowTiles:
             return every[-1:]
         return every
 
-    def result_in_registers(self) -> str:
-        """Puts the result into registers; the block that takes it from there."""
-        if self.group.epilogue is not None:
-            self.sch.set_scope(self.block, 0, "register")
-            return self.group.epilogue
-        return self.sch.cache_write(self.block, 0, "register").name
-
     # ---- packing ----
     def copy_of(self, buffer: Buffer) -> BlockRV:
         """A copy of a constant, in the order in which a tile walks it."""
@@ -200,8 +160,6 @@ class WindowTiles:
         sch.reorder(*others, lane)
         if lane_stride(load, self.lane_var) == 1:
             sch.vectorize(lane)
-        if buffer.constant:
-            sch.compute_ahead(copy)
 
     def reduction(self) -> list[Var]:
         """The reduction variables, outermost first."""
@@ -328,7 +286,7 @@ class WindowTiles:
         width = self.target.lanes(self.main.buffer.dtype.value_bytes * 8)
         for name in self.group.producers:
             loop = self.sch.compute_at(self.sch.get_block(name), strip)[-1]
-            if _least(loop.var.extent) > width:
+            if smallest(loop.var.extent) > width:
                 _, loop = self.sch.split(loop, [None, width])
             self.sch.vectorize(loop)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..arith import Fn, Var, poly
 from ..ir import Block, IterKind, Load, loads
-from .features import MAX_STRIDE
+from .accesses import MAX_STRIDE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""Domains of tile factors, and what bounds the tiles."""
+
+from __future__ import annotations
+
+from itertools import product as cartesian
+
+from ..arith import Poly, evaluate
+
+TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
+#: Emitted multiply-adds of one unrolled body; more only costs compile time and instruction cache.
+MAX_BODY = 260
+#: Independent accumulators that hide the latency of a fused multiply-add (4 cycles, 2 a cycle).
+MIN_ACCUMULATORS = 8
+#: Loads of one step of the reduction for its multiply-adds, in tenths: two of each a cycle, and loads that
+#: cross a cache line count twice.
+MAX_LOADS = 7
+#: Share of the places that may be computed twice, or masked, for a register tile.
+WASTE = 1.1
+#: Channels up to this prime number are unrolled whole.
+MAX_PRIME = 13
+#: Packed panels larger than this leave every cache.
+MAX_PANEL_BYTES = 4 << 20
+
+
+def divisors(n: int, at_most: int) -> tuple[int, ...]:
+    """Ascending."""
+    return tuple(d for d in range(1, min(n, at_most) + 1) if n % d == 0)
+
+
+def fit(domain: tuple[int, ...], extent: Poly) -> tuple[int, ...]:
+    """The values of the domain that are no larger than the extent."""
+    return tuple(x for x in domain if x <= (extent.const or 1)) or (1,)
+
+
+def even_parts(extent: int, domain: tuple[int, ...]) -> tuple[int, ...]:
+    """The values of the domain of which little more than the extent is covered by whole pieces."""
+    fitting = [d for d in domain if d <= extent] or [1]
+    covered = {d: -(-extent // d) * d for d in fitting}
+    least = min(covered[d] for d in fitting if d >= min(4, max(fitting)))
+    return tuple(d for d in fitting if covered[d] <= max(least, WASTE * extent))
+
+
+def steps_unrolled(extent: int) -> tuple[int, ...]:
+    """Divisors, so that no step is masked; of a short prime, the whole."""
+    found = divisors(extent, 8)
+    return found if len(found) > 1 or extent > MAX_PRIME else (1, extent)
+
+
+def smallest(extent: Poly) -> int:
+    """The smallest value over the knobs' domains."""
+    knobs = sorted(extent.knobs(), key=lambda k: k.name)
+    every = cartesian(*(k.domain for k in knobs))
+    return min(evaluate(extent, dict(zip(knobs, values, strict=True))) for values in every)
