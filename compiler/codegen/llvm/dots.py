@@ -19,10 +19,10 @@ from ...target import Target
 from .builder import Builder
 from .conditions import Value
 from .dtypes import value_type, vector_type
-from .indices import Indices
 from .memory import Memory
 from .point import Point
 from .steps import StepNest
+from .words import Words
 
 _I8, _U8, _I16, _I32 = DType("int", 8), DType("uint", 8), DType("int", 16), DType("int", 32)
 #: Four bytes of which each has only its sign bit set.
@@ -151,13 +151,11 @@ def _signed(word: int) -> int:
 class Dots:
     """Finds the blocks whose products are added up by an instruction, and emits it."""
 
-    def __init__(
-        self, builder: Builder, point: Point, indices: Indices, memory: Memory, target: Target
-    ) -> None:
+    def __init__(self, builder: Builder, point: Point, memory: Memory, words: Words, target: Target) -> None:
         self._b = builder
         self._point = point
-        self._indices = indices
         self._memory = memory
+        self._words = words
         self._target = target
         self._found: dict[For, Dot | None] = {}
 
@@ -217,7 +215,7 @@ class Dots:
     def _word(self, e: Expr, steps: Var, count: int) -> Value | None:
         """The elements of all steps as one integer; one for each lane where they move with lanes."""
         if type(e) is Load:
-            return self._memory.word(e, steps, count)
+            return self._words.load(e, steps, count)
         if type(e) is Const:
             bits = 8 * e.dtype.bytes
             one = int(e.value) % (1 << bits)

@@ -21,6 +21,7 @@ from ..dims import bytes_of, params_of, workspace_of
 from ..errors import BuildError, LoweringError
 from ..lowered import Lowered
 from .abilities import has_half
+from .addresses import Addresses
 from .builder import MAX_INSTRUCTIONS, Builder
 from .conditions import Condition, Conditions, Value
 from .dots import Dot, Dots
@@ -40,6 +41,7 @@ from .parallel import (
 from .point import Point
 from .steps import StepNest, interleaved, step_nest
 from .values import Values
+from .words import Words
 
 #: Instances looked at for each instruction allowed: those past a predicate give none, and cost time all
 #: the same.
@@ -74,14 +76,14 @@ class _Emitter:
         point.names.update(zip(func.sizes, self._sizes, strict=True))
         indices = Indices(b, point)
         self._conditions = Conditions(b, point, indices)
-        self._memory = Memory(
-            b, point, indices, self._conditions, self._pointers, frozenset(func.params), has_half(target)
-        )
+        addresses = Addresses(b, point, indices, self._pointers, frozenset(func.params))
+        self._memory = Memory(b, point, indices, self._conditions, addresses, has_half(target))
+        self._words = Words(b, point, indices, self._conditions, self._memory, addresses)
         self._values = Values(b, point, indices, self._conditions, self._memory, target)
         roots = tile_roots(func) if versioned else set()
         registers = self._memory.registers
         self._nests: dict[For, StepNest | None] = {}
-        self._dots = Dots(b, point, indices, self._memory, target)
+        self._dots = Dots(b, point, self._memory, self._words, target)
         self._parallel = Parallel(b, point, indices, self._pointers, self._parallel_loops, target.num_threads)
         self._loops = Loops(
             b, point, indices, self._conditions, registers, self._block, self._together, roots, self._parallel
@@ -225,7 +227,7 @@ class _Emitter:
             if runs and self._conditions.all_of(runs) is not True:
                 return False
             self._memory.existing = exist
-            value = self._words(nest) if dot is None else self._dots.value(self._own[b], dot, nest.steps)
+            value = self._joined(nest) if dot is None else self._dots.value(self._own[b], dot, nest.steps)
             if value is None:
                 return False
             made.append((at, value))
@@ -234,18 +236,18 @@ class _Emitter:
             self._memory.existing = exist
             where = self._exists(b, exist)
             if dot is None:
-                self._memory.store_words(b, nest.steps.var, nest.count, value, where)
+                self._words.store(b, nest.steps.var, nest.count, value, where)
             else:
                 self._write(b, (value, True), where)
         return True
 
-    def _words(self, nest: StepNest) -> str | None:
+    def _joined(self, nest: StepNest) -> str | None:
         """What the steps write, as one integer for each lane."""
         memory, steps, count, b = self._memory, nest.steps.var, nest.count, nest.block
-        if not memory.takes_words(b, steps, count):
+        if not self._words.takes(b, steps, count):
             return None
         if type(b.value) is Load:
-            word = memory.word(b.value, steps, count)
+            word = self._words.load(b.value, steps, count)
             if word is not None:
                 return memory.wide(word, f"i{8 * b.buffer.dtype.bytes * count}")
         parts: list[str] = []

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ...arith import Poly, Var, poly, proven_negative
+from ...arith import Poly
 from ...ir import Block, Buffer, DType, Load
 from ..errors import BuildError
+from .addresses import Access, Addresses
 from .builder import Builder
 from .conditions import Condition, Conditions, Value, only_lane
-from .dtypes import bits_of, literal, memory_type, suffix, value_type, vector_type, zero_in_memory
-from .indices import Index, Indices, Terms
+from .dtypes import bits_of, literal, suffix, value_type, vector_type, zero_in_memory
+from .indices import Index, Indices
 from .narrow import Narrow
 from .point import Point
 from .registers import Registers
@@ -19,15 +18,6 @@ Conjunction = tuple[Poly, ...]
 
 #: Lanes up to this many elements apart are read as whole vectors: cheaper than a gather of each.
 MAX_STRIDE = 4
-
-
-class _Access(NamedTuple):
-    """The element's position in the flat buffer, and the conditions, not proved, for it to be inside."""
-
-    flat: Poly
-    guards: Conjunction
-    element: str
-    align: int
 
 
 class Memory:
@@ -39,22 +29,19 @@ class Memory:
         point: Point,
         indices: Indices,
         conditions: Conditions,
-        pointers: dict[Buffer, str],
-        parameters: frozenset[Buffer],
+        addresses: Addresses,
         has_half: bool,
     ) -> None:
         self._b = builder
         self._point = point
         self._indices = indices
         self._conditions = conditions
-        self._pointers = pointers
-        self._parameters = parameters
+        self._at = addresses
         self.registers = Registers(builder)
         #: Conditions around the expression that is being emitted: outside of them it must not read.
         self.reading: Conjunction = ()
         #: Which instances of the block that is being emitted exist.
         self.existing: Conjunction = ()
-        self._prepared: dict[tuple[int, Conjunction], _Access] = {}
         self._stores: dict[Buffer, int] = {}
         self._has_half = has_half
         self._narrows: dict[int | None, Narrow] = {}
@@ -88,9 +75,9 @@ class Memory:
 
     def store_bits(self, b: Block, value: Value, where: Condition) -> None:
         """Writes the block's element, given as it stands in memory."""
-        access = self._access(id(b), b.buffer, b.indices, ())
+        access = self._at.access(id(b), b.buffer, b.indices, ())
         index = self._indices.at(access.flat)
-        self._stores[b.buffer] = self._stores.get(b.buffer, 0) + 1
+        self.wrote(b.buffer)
         lanes = self._point.lanes
         if lanes is None:
             self._store_scalar(b.buffer, access, index, value[0], where)
@@ -101,20 +88,20 @@ class Memory:
         kind, bits = vector_type(access.element, lanes), vector_type("i1", lanes)
         name = suffix(access.element, lanes)
         if index.stride != 1 or index.lane_terms:
-            pointers, f = self._lanes(b.buffer, access, index), f"@llvm.masked.scatter.{name}.v{lanes}p0"
+            pointers, f = self._at.lanes(b.buffer, access, index), f"@llvm.masked.scatter.{name}.v{lanes}p0"
             self._b.declare("void", f, kind, vector_type("ptr", lanes), "i32 immarg", bits)
             to = f"{vector_type('ptr', lanes)} {pointers}, i32 {access.align}"
             self._b.statement(f"call void {f}({kind} {text}, {to}, {bits} {self._conditions.mask(where)})")
             return
-        self._store_vector(b.buffer, access, index, text, where, access.element)
+        self.store_vector(b.buffer, access, index, text, where, access.element)
 
-    def _store_vector(
-        self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition, element: str
+    def store_vector(
+        self, buffer: Buffer, a: Access, index: Index, text: str, where: Condition, element: str
     ) -> None:
         """Neighbours in memory, each as wide as `element`."""
         lanes = self._point.lanes
         kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
-        p = self._pointer(buffer, a, index.terms, index.constant)
+        p = self._at.pointer(buffer, a, index.terms, index.constant)
         if where is True:
             self._b.statement(f"store {kind} {text}, ptr {p}, align {a.align}")
             return
@@ -125,7 +112,7 @@ class Memory:
             p = self._b.pure(f"getelementptr {element}, ptr {{}}, i64 {{}}", p, only) if only else p
             self._b.statement(f"store {element} {one}, ptr {p}, align {a.align}")
             return
-        p = self._mapped(buffer, p, where)
+        p = self._at.mapped(buffer, p, where)
         f = f"@llvm.masked.store.{suffix(element, lanes)}.p0"
         self._b.declare("void", f, kind, "ptr", "i32 immarg", bits)
         mask = self._conditions.mask(where)
@@ -133,7 +120,7 @@ class Memory:
 
     def place(self, b: Block | Load, buffer: Buffer, indices: Conjunction) -> tuple[int, int]:
         """(element, stride of the lanes) of a register buffer. Raises BuildError where the index varies."""
-        index = self._indices.at(self._access(id(b), buffer, indices, ()).flat)
+        index = self._indices.at(self._at.access(id(b), buffer, indices, ()).flat)
         if index.terms or index.lane_terms:
             varying = Poly({**index.terms, **index.lane_terms})
             raise BuildError(f"register buffer {buffer.name} has the variable index {varying!r}")
@@ -146,6 +133,14 @@ class Memory:
             return text
         return f"splat ({element} {text})" if text[0] != "%" else self._indices.spread(text, element)
 
+    def version(self, buffer: Buffer) -> int:
+        """Another one after each write: what was read before counts no more."""
+        return self._stores.get(buffer, 0)
+
+    def wrote(self, buffer: Buffer) -> None:
+        """Counts a write."""
+        self._stores[buffer] = self.version(buffer) + 1
+
     # ---- reading ----
     def _load(self, x: Load, zero: bool) -> Value:
         buffer = x.buffer
@@ -156,7 +151,7 @@ class Memory:
             return self._zero_of(v, buffer.dtype) if zero else v
         # Everything below depends on the node, the conditions around it, the unrolled loops and the scope.
         point, reading = self._point, self.reading
-        at: tuple[object, ...] = (id(x), zero, self._stores.get(buffer, 0), point.unrolled_at(x.indices))
+        at: tuple[object, ...] = (id(x), zero, self.version(buffer), point.unrolled_at(x.indices))
         if reading:
             at = (*at, reading, point.unrolled_at(reading))
         seen = self._b.scope.loads
@@ -167,7 +162,7 @@ class Memory:
 
     def _load_memory(self, x: Load, zero: bool, bits: bool = False) -> Value:
         buffer, reading = x.buffer, self.reading
-        access = self._access(id(x), buffer, x.indices, reading)
+        access = self._at.access(id(x), buffer, x.indices, reading)
         index = self._indices.at(access.flat)
         moves = bool(index.stride or index.lane_terms)
         if not moves and reading and self._point.lane is not None:
@@ -177,7 +172,7 @@ class Memory:
         read = self._conditions.both(self._conditions.all_of(reading), inside) if reading else inside
         # One address may be read under different conditions, so these belong to what names the value.
         key = (
-            buffer, self._stores.get(buffer, 0), frozenset(index.terms.items()), index.constant, index.stride,
+            buffer, self.version(buffer), frozenset(index.terms.items()), index.constant, index.stride,
             frozenset(index.lane_terms.items()), self._point.lanes if moves else None, read,
         )  # fmt: skip
         known = self._b.scope.loads.get(key)
@@ -223,126 +218,52 @@ class Memory:
         text = f"select {bits} {c[0]}, {wide} {self.wide(v, kind)}, {wide} zeroinitializer"
         return self._b.shared(text), True
 
-    def _load_scalar(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
+    def _load_scalar(self, buffer: Buffer, a: Access, index: Index, read: Condition) -> Value:
         if read is False:
             return zero_in_memory(buffer.dtype), False
-        p = self._scalar_at(buffer, a, index, read)
+        p = self._at.scalar(buffer, a, index, read)
         return self._b.put(f"load {a.element}, ptr {p}, align {a.align}"), False
 
-    def _scalar_at(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> str:
-        """The element's address, or the first element's where it is not to be read."""
-        if read is True:
-            return self._pointer(buffer, a, index.terms, index.constant)
-        assert not isinstance(read, bool) and not read[1]
-        at = self._indices.total(index.terms, index.constant)
-        at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
-        return self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
-
-    def _load_lanes(self, buffer: Buffer, a: _Access, index: Index, read: Condition) -> Value:
+    def _load_lanes(self, buffer: Buffer, a: Access, index: Index, read: Condition) -> Value:
         if read is False:
             return "zeroinitializer", True
         if index.stride == 1 and not index.lane_terms:
-            return self._load_vector(buffer, a, index, read, a.element), True
+            return self.load_vector(buffer, a, index, read, a.element), True
         near = 1 < index.stride <= min(MAX_STRIDE, self._point.lanes or 1)
         if read is True and near and not index.lane_terms:
             return self._load_strided(buffer, a, index, self._point.lanes or 1), True
-        return self._gather(buffer, a, index, read, a.element), True
+        return self.gather(buffer, a, index, read, a.element), True
 
-    def _gather(self, buffer: Buffer, a: _Access, index: Index, read: Condition, element: str) -> str:
+    def gather(self, buffer: Buffer, a: Access, index: Index, read: Condition, element: str) -> str:
         """For each lane what stands at a place of its own, as wide as `element`."""
         lanes = self._point.lanes
         kind, bits, name = vector_type(element, lanes), vector_type("i1", lanes), suffix(element, lanes)
-        pointers, f = self._lanes(buffer, a, index), f"@llvm.masked.gather.{name}.v{lanes}p0"
+        pointers, f = self._at.lanes(buffer, a, index), f"@llvm.masked.gather.{name}.v{lanes}p0"
         self._b.declare(kind, f, vector_type("ptr", lanes), "i32 immarg", bits, kind)
         mask = f"{bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
         return self._b.put(f"call {kind} {f}({vector_type('ptr', lanes)} {pointers}, i32 {a.align}, {mask})")
 
-    def _load_vector(self, buffer: Buffer, a: _Access, index: Index, read: Condition, element: str) -> str:
+    def load_vector(self, buffer: Buffer, a: Access, index: Index, read: Condition, element: str) -> str:
         """Neighbours in memory, each as wide as `element`."""
         lanes = self._point.lanes
         kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
-        p = self._pointer(buffer, a, index.terms, index.constant)
+        p = self._at.pointer(buffer, a, index.terms, index.constant)
         if read is True:
             return self._b.put(f"load {kind}, ptr {p}, align {a.align}")
-        p = self._mapped(buffer, p, read)
+        p = self._at.mapped(buffer, p, read)
         f = f"@llvm.masked.load.{suffix(element, lanes)}.p0"
         self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
         operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
         return self._b.put(f"call {kind} {f}({operands})")
 
-    def word(self, x: Load, steps: Var, count: int) -> Value | None:
-        """The `count` elements that the steps of an unrolled loop read, as one integer, or one for each lane.
-        None where the elements do not lie next to each other in this order, or are read under conditions.
-        """
-        buffer = x.buffer
-        if buffer.scope == "register" or self.reading:
-            return None
-        access = self._access(id(x), buffer, x.indices, ())
-        if any(steps in p.vars() for p in access.guards):
-            return None
-        index = self._word_at(access.flat, steps, count)
-        if index is None or index.lane_terms:
-            return None
-        read = self._conditions.all_of(access.guards) if access.guards else True
-        word = f"i{8 * access.align * count}"
-        key = (
-            word, buffer, self._stores.get(buffer, 0), frozenset(index.terms.items()), index.constant,
-            self._point.lanes if index.stride else None, index.stride, read,
-        )  # fmt: skip
-        known = self._b.scope.loads.get(key)
-        if known is None:
-            known = self._load_word(buffer, access, index, read, count)
-            self._b.scope.loads[key] = known
-        return known
-
-    def store_words(self, b: Block, steps: Var, count: int, value: str, where: Condition) -> None:
-        """Writes the block's elements of `count` steps, as one integer for each lane; only where
-        `takes_words` says so."""
-        access = self._access(id(b), b.buffer, b.indices, ())
-        index = self._word_at(access.flat, steps, count)
-        assert index is not None
-        self._stores[b.buffer] = self._stores.get(b.buffer, 0) + 1
-        self._store_vector(b.buffer, access, index, value, where, f"i{8 * access.align * count}")
-
-    def takes_words(self, b: Block, steps: Var, count: int) -> bool:
-        """Whether the elements that steps and lanes write lie next to each other, the steps innermost."""
-        access = self._access(id(b), b.buffer, b.indices, ())
-        index = self._word_at(access.flat, steps, count)
-        return index is not None and index.stride == count and not index.lane_terms
-
-    def _word_at(self, flat: Poly, steps: Var, count: int) -> Index | None:
-        """Where the first step's element lies, if those of the other steps lie behind it."""
-        places: list[Index] = []
-        for n in range(count):
-            self._point.unrolled[steps] = n
-            places.append(self._indices.at(flat))
-        del self._point.unrolled[steps]
-        first = places[0]
-        behind = all(i == first._replace(constant=first.constant + n) for n, i in enumerate(places))
-        return first if behind else None
-
-    def _load_word(self, buffer: Buffer, a: _Access, index: Index, read: Condition, count: int) -> Value:
-        word = f"i{8 * a.align * count}"
-        if not index.stride:
-            if read is False:
-                return "0", False
-            return self._b.put(
-                f"load {word}, ptr {self._scalar_at(buffer, a, index, read)}, align {a.align}"
-            ), False
-        if read is False:
-            return "zeroinitializer", True
-        if index.stride == count:
-            return self._load_vector(buffer, a, index, read, word), True
-        return self._gather(buffer, a, index, read, word), True
-
-    def _load_strided(self, buffer: Buffer, a: _Access, index: Index, lanes: int) -> str:
+    def _load_strided(self, buffer: Buffer, a: Access, index: Index, lanes: int) -> str:
         """Every stride-th element of as many whole vectors. The last of them ends where the last lane lies:
         nothing beyond is read."""
         kind, stride = vector_type(a.element, lanes), index.stride
         value = "poison"
         for n in range(stride):
             at = lanes * n if n < stride - 1 else stride * (lanes - 1) + 1 - lanes
-            p = self._pointer(buffer, a, index.terms, index.constant + at)
+            p = self._at.pointer(buffer, a, index.terms, index.constant + at)
             part = self._b.put(f"load {kind}, ptr {p}, align {a.align}")
             if not n:
                 value, end = part, lanes
@@ -358,8 +279,8 @@ class Memory:
         return value
 
     # ---- writing ----
-    def _store_scalar(self, buffer: Buffer, a: _Access, index: Index, text: str, where: Condition) -> None:
-        p = self._pointer(buffer, a, index.terms, index.constant)
+    def _store_scalar(self, buffer: Buffer, a: Access, index: Index, text: str, where: Condition) -> None:
+        p = self._at.pointer(buffer, a, index.terms, index.constant)
         if where is True:
             self._b.statement(f"store {a.element} {text}, ptr {p}, align {a.align}")
             return
@@ -371,49 +292,7 @@ class Memory:
         mask = self._b.pure("insertelement <1 x i1> poison, i1 {}, i64 0", where[0])
         self._b.statement(f"call void {f}({kind} {value}, ptr {p}, i32 {a.align}, <1 x i1> {mask})")
 
-    # ---- addresses ----
-    def _access(self, node: int, buffer: Buffer, indices: Conjunction, known: Conjunction) -> _Access:
-        """Prepared once for each node; without the guards that the conditions around it repeat."""
-        key = node, known
-        access = self._prepared.get(key)
-        if access is None:
-            flat, stride = poly(0), poly(1)
-            for i, extent in zip(reversed(indices), reversed(buffer.shape), strict=True):
-                flat, stride = flat + i * stride, stride * extent
-            guards: Conjunction = ()
-            if buffer in self._parameters:  # an allocated buffer holds every access since it was compacted
-                sides = (g for i, e in zip(indices, buffer.shape, strict=True) for g in (i - e, -i - 1))
-                guards = tuple(g for g in sides if g not in known and not proven_negative(g))
-            element = memory_type(buffer.dtype)
-            access = self._prepared[key] = _Access(flat, guards, element, buffer.dtype.bytes)
-        return access
-
-    def _pointer(self, buffer: Buffer, a: _Access, terms: Terms, constant: int) -> str:
-        p, step = self._pointers[buffer], f"getelementptr {a.element}, ptr {{}}, i64 {{}}"
-        if terms:
-            p = self._b.pure(step, p, self._indices.total(terms))
-        return self._b.pure(step, p, constant) if constant else p
-
-    def _mapped(self, buffer: Buffer, pointer: str, where: Condition) -> str:
-        """The pointer, or that of the first element where no lane is wanted. A mask that excludes every lane
-        hides a fault on a page that is not there, but the processor takes hundreds of cycles to find that
-        out."""
-        if isinstance(where, bool) or where[1]:
-            return pointer
-        return self._b.pure("select i1 {}, ptr {}, ptr {}", where[0], pointer, self._pointers[buffer])
-
-    def _lanes(self, buffer: Buffer, a: _Access, index: Index) -> str:
-        """A vector of pointers, one for each lane."""
-        lanes = self._point.lanes
-        if index.lane_terms:
-            steps, element = self._indices.vector(Index({}, 0, index.stride, index.lane_terms))
-            p = self._pointer(buffer, a, index.terms, index.constant)
-            step = f"getelementptr {a.element}, ptr {{}}, {vector_type(element, lanes)} {{}}"
-            return self._b.pure(step, p, steps)
-        steps = "<" + ", ".join(f"i64 {index.stride * n}" for n in range(lanes or 1)) + ">"
-        p = self._pointer(buffer, a, index.terms, index.constant)
-        return self._b.pure(f"getelementptr {a.element}, ptr {{}}, {vector_type('i64', lanes)} {steps}", p)
-
+    # ---- as it stands in memory ----
     def to_memory(self, v: Value, dtype: DType) -> Value:
         """A value as it stands in memory: a bool is a byte, a float16 or bfloat16 its 16 bits."""
         text, is_vector = v
