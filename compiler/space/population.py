@@ -57,6 +57,15 @@ def parts_of(knobs: Sequence[Knob], constraints: Sequence[Constraint]) -> list[P
 
 _CHUNK = 2048
 _ROUNDS = 200
+#: Configs of a part that are all looked at, where draws find few that are legal.
+_MOST = 1 << 17
+
+
+def _picked(every: Population, n: int, rng: np.random.Generator) -> Population:
+    """n of all, in random order, then again: small spaces are not sampled by luck."""
+    if len(every) >= n:
+        return every[rng.permutation(len(every))][:n]
+    return every[rng.integers(0, max(1, len(every)), n * bool(len(every)))]
 
 
 class SketchColumns:
@@ -78,6 +87,8 @@ class SketchColumns:
         compiler = ColumnCompiler(knobs)
         self._values = compiler.compile([compiler.emit(c.value) for c in constraints])
         self._limits = np.array([c.at_most for c in constraints], np.float32)[:, None]
+        self._whole = Part(tuple(range(len(knobs))), tuple(range(len(constraints))))
+        #: What can be drawn apart; rules see whole configs.
         self._parts = [] if rules else parts_of(knobs, constraints)
         compiler = ColumnCompiler(knobs)
         self._features = compiler.compile(feature_columns(func, main, index, compiler))
@@ -95,8 +106,11 @@ class SketchColumns:
         np.greater(self._values(columns, out), self._limits, out=broken)
         return broken
 
-    def _holds(self, population: Population, chosen: tuple[int, ...]) -> NDArray[np.bool_]:
-        """Which configs satisfy the constraints with these numbers; shape (n,)."""
+    def _holds(self, population: Population, part: Part) -> NDArray[np.bool_]:
+        """Which configs satisfy the constraints of a part; shape (n,)."""
+        if part is self._whole:
+            return self.valid(population)
+        chosen = part.constraints
         out = np.empty((len(chosen), len(population)), np.float32)
         values = self._values(population.T.astype(np.float32), out, chosen)
         holds: NDArray[np.bool_] = np.logical_and.reduce(values <= self._limits[list(chosen)], axis=0)
@@ -123,76 +137,61 @@ class SketchColumns:
         return np.stack([d[rng.integers(0, len(d), n)] for d in self.domains], axis=1)
 
     def random(self, n: int, rng: np.random.Generator) -> Population:
-        """Up to n legal configs, by rejection; fewer, down to none, when a bounded number of draws finds no
-        more."""
-        if self.size <= _CHUNK:
-            # The whole space, in random order, then again: small spaces are not sampled by luck.
-            every = self.enumerate()
-            return (
-                every[rng.permutation(len(every))][:n]
-                if len(every) >= n
-                else every[rng.integers(0, max(1, len(every)), n * bool(len(every)))]
-            )
-        if len(self._parts) > 1:
-            return self._random_by_parts(n, rng)
-        found: list[Population] = []
-        have = 0
-        for _ in range(_ROUNDS):
-            drawn = self.sample(max(4 * n, _CHUNK), rng)
-            drawn = drawn[self.valid(drawn)]
-            found.append(drawn)
-            have += len(drawn)
-            if have >= n:
-                break
-        return np.concatenate(found)[:n]
-
-    def _random_by_parts(self, n: int, rng: np.random.Generator) -> Population:
-        """Likewise, part by part: where each of several groups of blocks allows few configs, hardly one that
-        is drawn as a whole is legal in all of them."""
+        """Up to n legal configs; fewer, down to none, when a bounded number of draws finds no more."""
+        if len(self._parts) < 2:
+            return self._legal(self._whole, n, rng)
+        # Where each of several groups of blocks allows few configs, hardly one that is drawn as a whole is
+        # legal in all of them.
         out = self.sample(n, rng)
         for part in self._parts:
-            found = self._legal_part(part, n, rng)
+            found = self._legal(part, n, rng)
             if not len(found):
                 return out[:0]
             columns = list(part.knobs)
             out[:, columns] = found[rng.integers(0, len(found), n)][:, columns]
         return out
 
-    def _legal_part(self, part: Part, n: int, rng: np.random.Generator) -> Population:
-        """Configs that are legal in a part: n where a bounded number of draws finds as many, all where there
-        are few."""
+    def _legal(self, part: Part, n: int, rng: np.random.Generator) -> Population:
+        """Up to n configs that are legal in a part, by rejection; from all of them where these are few, or
+        where as many draws found too few."""
+        size = product(len(self.domains[k]) for k in part.knobs).const or 1
         found: list[Population] = []
-        have = 0
+        have = drawn = 0
         for _ in range(_ROUNDS):
-            drawn = self._sample_part(part, max(4 * n, _CHUNK), rng)
-            few = len(drawn) < _CHUNK
-            drawn = drawn[self._holds(drawn, part.constraints)]
-            found.append(drawn)
-            have += len(drawn)
-            if have >= n or few:
+            if size <= max(_CHUNK, min(drawn, _MOST)):
+                return _picked(self._every(part), n, rng)
+            new = self._drawn(part, max(4 * n, _CHUNK), rng)
+            drawn += len(new)
+            new = new[self._holds(new, part)]
+            found.append(new)
+            have += len(new)
+            if have >= n:
                 break
-        return np.concatenate(found)
+        return np.concatenate(found)[:n]
 
-    def _sample_part(self, part: Part, n: int, rng: np.random.Generator) -> Population:
-        """Configs of a part, drawn independently, or all where they are few; the other knobs stay as they
-        are."""
+    def _drawn(self, part: Part, n: int, rng: np.random.Generator) -> Population:
+        return self._filled(
+            part, [d[rng.integers(0, len(d), n)] for d in (self.domains[k] for k in part.knobs)], n
+        )
+
+    def _every(self, part: Part) -> Population:
+        """Every legal config of a part."""
         domains = [self.domains[k] for k in part.knobs]
-        few = product(map(len, domains)).const or 0
-        if few <= n:
-            columns = [g.ravel() for g in np.meshgrid(*domains, indexing="ij")]
-        else:
-            columns = [d[rng.integers(0, len(d), n)] for d in domains]
-        out = np.tile(np.array([d[0] for d in self.domains], np.int64), (len(columns[0]), 1))
-        out[:, list(part.knobs)] = np.stack(columns, axis=1)
+        columns = [g.ravel() for g in np.meshgrid(*domains, indexing="ij")]
+        every = self._filled(part, columns, len(columns[0]) if columns else 1)
+        return every[self._holds(every, part)]
+
+    def _filled(self, part: Part, columns: Sequence[NDArray[np.int64]], n: int) -> Population:
+        """n configs with these columns for the part, and the same number everywhere for other knobs."""
+        out = np.empty((n, len(self.knobs)), np.int64)
+        out[:] = [d[0] for d in self.domains]
+        for k, column in zip(part.knobs, columns, strict=True):
+            out[:, k] = column
         return out
 
     def enumerate(self) -> Population:
         """Every legal config, for spaces of moderate size."""
-        if not self.knobs:
-            every = np.empty((1, 0), np.int64)
-        else:
-            every = np.stack([g.ravel() for g in np.meshgrid(*self.domains, indexing="ij")], axis=1)
-        return every[self.valid(every)]
+        return self._every(self._whole)
 
     def mutate(self, population: Population, n: int, rng: np.random.Generator) -> Population:
         """Up to n legal children: a quarter of the knobs from a second parent, and about one and a half drawn

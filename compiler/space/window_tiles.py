@@ -12,14 +12,16 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any, Literal
 
-from ..arith import Knob, Var, poly
+from ..arith import Atom, Knob, Var, evaluate, poly, product
 from ..ir import Block, Buffer, IterKind, buffers_read, loads
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
+from .accesses import operations
 from .ahead import constants_of, pack_ahead, packed_order
 from .factors import MAX_BODY, WASTE, even_parts, smallest, steps_unrolled
 from .groups import Group
 from .lanes import lane_widths
+from .sketch import Constraint
 from .tiling import Tiling
 from .windows import lane_stride
 
@@ -32,6 +34,9 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
+#: Operations of an epilogue that computes functions, and those of one that is unrolled: each becomes three
+#: instructions, of which a kernel has 4000.
+COSTLY, MAX_EPILOGUE = 16, 1000
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
@@ -308,12 +313,18 @@ class WindowTiles(Tiling):
         side = next((v for v in (b.indices[-1].atom,) if isinstance(v, Var) and v in by), None)
         lane = place.get(self.lane_var)
         across = side is not None and side is not lane and self.is_tiled(side, place)
+        others = [x for v, x in by.items() if v is not side]
+        copies = product(x.var.extent for x in others)
+        code = Constraint(f"{self.tag}unrolled epilogue", copies * operations(b), MAX_EPILOGUE)
+        if across and operations(b) >= COSTLY and code.value.knobs():
+            across = lane is None or self.is_possible(code)
+            self.constraints += [code] * across
         if lane is None or across:
             assert side is not None
-            for v, loop in by.items():
-                if v is not side and loop.var.extent.const != 1:
+            for loop in others:
+                if loop.var.extent.const != 1:
                     sch.unroll(loop)
-            sch.reorder(*(x for v, x in by.items() if v is not side), by[side])
+            sch.reorder(*others, by[side])
             sch.vectorize(by[side])
             return
         for v, loop in by.items():
@@ -325,6 +336,14 @@ class WindowTiles(Tiling):
         behind = loops[loops.index(by[lane]) + 1 :]
         if behind:
             sch.reorder(registers, *behind, lanes)
+
+    def is_possible(self, more: Constraint) -> bool:
+        """Whether some register tile satisfies a constraint beside those that there are on its factors."""
+        knobs = sorted(more.value.knobs() | self.accumulators.knobs(), key=lambda k: k.name)
+        asked = [*(c for c in self.constraints if c.value.knobs() <= set(knobs)), more]
+        every: list[dict[Atom, int]]
+        every = [dict(zip(knobs, values, strict=True)) for values in cartesian(*(k.domain for k in knobs))]
+        return any(all(evaluate(c.value, at) <= c.at_most for c in asked) for at in every)
 
     def is_tiled(self, side: Var, place: dict[Var, Var | None]) -> bool:
         """Whether the register tile holds several places along the epilogue's variable."""

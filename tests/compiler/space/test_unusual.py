@@ -134,3 +134,14 @@ def test_several_groups_have_legal_configs_where_each_allows_few() -> None:
         population = sketch.columns.random(100, np.random.default_rng(0))
         assert len(population) == 100, sketch.name
         assert sketch.columns.valid(population).all()
+
+
+def test_a_costly_epilogue_that_is_unrolled_leaves_a_kernel_of_some_size() -> None:
+    func = topi.create(conv("NCHW", 8, 32, 14, 14, pad=1, activation="gelu"))
+    target = Target.parse("llvm -mcpu=x86-64-v4")
+    for sketch in space_of(func, target).sketches:
+        population = sketch.columns.random(300, np.random.default_rng(0))
+        # Narrow tiles of many rows are written across by the shortest vectors.
+        column = next((n for n, k in enumerate(sketch.knobs) if k.name == "w_r"), 0)
+        for row in population[np.argsort(population[:, column], kind="stable")][:2]:
+            tw.build(sketch.resolve(row).apply(func), target=target)
