@@ -34,9 +34,9 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
-#: Operations of an epilogue that computes functions, and those of one that is unrolled: each becomes three
-#: instructions, of which a kernel has 4000.
-COSTLY, MAX_EPILOGUE = 16, 1000
+#: Operations of an epilogue that computes functions, and those of one that is unrolled: each becomes up to
+#: five instructions, of which a kernel has 4000.
+COSTLY, MAX_EPILOGUE = 16, 700
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
