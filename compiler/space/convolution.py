@@ -72,21 +72,23 @@ def convolutions(
 ) -> Iterator[Rewritten | Convolution | Contraction]:
     """Every structure that the rule knows for a group with windows, the most promising first."""
     _, main = func.block(group.main)
-    windows = Windows.of(main) if main.is_reduction else None
+    if not main.is_reduction:
+        return
+    windows, channels = Windows.of(main), _channels_of_group(main)
     if windows is None:
+        # At a single place.
+        if channels is not None:
+            yield from _rewritten(func, group, target, groups_apart, "groups apart")
         return
     if windows.channels and _is_pointwise(main, windows, group):
-        sch = Schedule(func)
-        after = places_as_one(sch, group)
-        for c in contractions(sch.func, after, target):
-            yield Rewritten(places_as_one, c, f"places as one, {c.name}")
+        found = list(_rewritten(func, group, target, places_as_one, "places as one"))
         if main.indices[-1].atom in windows.places:
             # Places that fill no vectors are better read one by one, and written across.
-            for w in _over_windows(func, group, windows):
-                if main.iters[w.choice.lane] not in windows.places:
-                    yield w
-        return
-    channels = _channels_of_group(main)
+            others = _over_windows(func, group, windows)
+            found += [w for w in others if main.iters[w.choice.lane] not in windows.places]
+        if channels is None or not all(c.fallback for c in found):
+            yield from found
+            return
     if channels is not None:
         sch = Schedule(func)
         after = groups_apart(sch, group)
@@ -96,6 +98,16 @@ def convolutions(
     else:
         yield from _over_windows(func, group, windows)
     yield Contraction(None, (), bool(group.producers), "scalar")
+
+
+def _rewritten(
+    func: PrimFunc, group: Group, target: Target, rewrite: Callable[[Schedule, Group], Group], what: str
+) -> Iterator[Rewritten | Convolution]:
+    """The contractions of what a rewrite makes."""
+    sch = Schedule(func)
+    after = rewrite(sch, group)
+    for c in contractions(sch.func, after, target):
+        yield Rewritten(rewrite, c, f"{what}, {c.name}")
 
 
 def _apart(windows: Windows, before: Block, after: Block, channels: int) -> Windows:

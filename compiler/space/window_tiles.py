@@ -12,12 +12,15 @@ from itertools import product as cartesian
 from math import prod
 from typing import Any, Literal
 
-from ..arith import Atom, Knob, Var, evaluate, poly, product
+import numpy as np
+
+from ..arith import Knob, Var, poly, product
 from ..ir import Block, Buffer, IterKind, buffers_read, loads
 from ..schedule import BlockRV, LoopRV, Schedule
 from ..target import Target
 from .accesses import operations
 from .ahead import constants_of, pack_ahead, packed_order
+from .compile import ColumnCompiler
 from .factors import MAX_BODY, WASTE, even_parts, smallest, steps_unrolled
 from .groups import Group
 from .lanes import lane_widths
@@ -34,9 +37,9 @@ VECTORS = (1, 2, 3, 4, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
-#: Operations of an epilogue that computes functions, and those of one that is unrolled: each becomes three
-#: instructions, of which a kernel has 4000.
-COSTLY, MAX_EPILOGUE = 16, 1000
+#: Operations of an epilogue that computes functions, and those of one that is unrolled: each becomes up to
+#: five instructions, of which a kernel has 4000.
+COSTLY, MAX_EPILOGUE = 16, 700
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
@@ -341,9 +344,12 @@ class WindowTiles(Tiling):
         """Whether some register tile satisfies a constraint beside those that there are on its factors."""
         knobs = sorted(more.value.knobs() | self.accumulators.knobs(), key=lambda k: k.name)
         asked = [*(c for c in self.constraints if c.value.knobs() <= set(knobs)), more]
-        every: list[dict[Atom, int]]
-        every = [dict(zip(knobs, values, strict=True)) for values in cartesian(*(k.domain for k in knobs))]
-        return any(all(evaluate(c.value, at) <= c.at_most for c in asked) for at in every)
+        columns = np.array([*cartesian(*(k.domain for k in knobs))], np.float32).T
+        compiler = ColumnCompiler(knobs)
+        values = compiler.compile([compiler.emit(c.value) for c in asked])
+        limits = np.array([c.at_most for c in asked], np.float32)[:, None]
+        found = values(columns, np.empty((len(asked), columns.shape[1]), np.float32)) <= limits
+        return bool(found.all(0).any())
 
     def is_tiled(self, side: Var, place: dict[Var, Var | None]) -> bool:
         """Whether the register tile holds several places along the epilogue's variable."""

@@ -61,6 +61,10 @@ CASES: dict[str, Callable[[], PrimFunc]] = {
     "groups of two output channels": lambda: topi.create(
         conv("NHWC", 32, 8, 8, 17, groups=4, stride=2, pad=2)
     ),
+    "groups, windows of one element, channels last": lambda: topi.create(
+        conv("NHWC", 8, 34, 5, 7, groups=2) | {"kh": 1, "kw": 1}
+    ),
+    "groups at a single place": lambda: topi.create(conv("NHWC", 12, 24, 3, 3, groups=3)),
     "three output channels, channels last": lambda: topi.create(conv("NHWC", 16, 3, 9, 9, pad=1)),
     "one output channel, channels last": lambda: topi.create(conv("NHWC", 16, 1, 40, 40, pad=1)),
     "rows of three places": lambda: topi.create(conv("NCHW", 8, 1, 13, 3, pad=1)),
