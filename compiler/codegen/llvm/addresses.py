@@ -70,13 +70,13 @@ class Addresses:
         at = self._b.pure("select i1 {}, i64 {}, i64 0", read[0], at)
         return self._b.pure(f"getelementptr {a.element}, ptr {{}}, i64 {{}}", self._pointers[buffer], at)
 
-    def mapped(self, buffer: Buffer, pointer: str, where: Condition) -> str:
-        """The pointer, or that of the first element where no lane is wanted. A mask that excludes every lane
-        hides a fault on a page that is not there, but the processor takes hundreds of cycles to find that
-        out."""
-        if isinstance(where, bool) or where[1]:
+    def mapped(self, buffer: Buffer, pointer: str, needed: str | None) -> str:
+        """The pointer, or that of the first element where the bit is not set without which no lane is wanted.
+        A mask that excludes every lane hides a fault on a page that is not there, but the processor takes
+        hundreds of cycles to find that out."""
+        if needed is None:
             return pointer
-        return self._b.pure("select i1 {}, ptr {}, ptr {}", where[0], pointer, self._pointers[buffer])
+        return self._b.pure("select i1 {}, ptr {}, ptr {}", needed, pointer, self._pointers[buffer])
 
     def lanes(self, buffer: Buffer, a: Access, index: Index) -> str:
         """A vector of pointers, one for each lane."""

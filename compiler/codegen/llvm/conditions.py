@@ -29,6 +29,8 @@ class Conditions:
         self._indices = indices
         self.facts: Facts = {}
         self._symbolic: dict[Poly, bool] = {}
+        #: Bits of lanes -> the bit without which no lane has its own.
+        self._needed: dict[str, str] = {}
 
     def all_of(self, polynomials: tuple[Poly, ...]) -> Condition:
         """True, False, or the bit that says whether each is below 0."""
@@ -72,11 +74,22 @@ class Conditions:
         if a is True or b is True:
             return b if a is True else a
         assert not isinstance(a, bool) and not isinstance(b, bool)
+        needed = [n for n in (self.needed(a), self.needed(b)) if n is not None]
         if a[1] == b[1]:
-            return self._b.pure(f"and {self._bits(a[1])} {{}}, {{}}", a[0], b[0]), a[1]
-        vector, scalar = (a, b) if a[1] else (b, a)
-        spread = self._indices.spread(scalar[0], "i1")
-        return self._b.pure(f"and {self._bits(True)} {{}}, {{}}", vector[0], spread), True
+            out = self._b.pure(f"and {self._bits(a[1])} {{}}, {{}}", a[0], b[0]), a[1]
+        else:
+            vector, scalar = (a, b) if a[1] else (b, a)
+            spread = self._indices.spread(scalar[0], "i1")
+            out = self._b.pure(f"and {self._bits(True)} {{}}, {{}}", vector[0], spread), True
+        if out[1] and needed:
+            self._needed[out[0]] = self._b.pure("and i1 {}, {}", *needed) if len(needed) > 1 else needed[0]
+        return out
+
+    def needed(self, c: Condition) -> str | None:
+        """The bit without which the condition holds for no lane; None where there is no such bit."""
+        if isinstance(c, bool):
+            return None
+        return self._needed.get(c[0]) if c[1] else c[0]
 
     def mask(self, c: Condition) -> str:
         """A condition that is not False as a vector of bits."""

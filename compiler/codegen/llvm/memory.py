@@ -112,7 +112,7 @@ class Memory:
             p = self._b.pure(f"getelementptr {element}, ptr {{}}, i64 {{}}", p, only) if only else p
             self._b.statement(f"store {element} {one}, ptr {p}, align {a.align}")
             return
-        p = self._at.mapped(buffer, p, where)
+        p = self._at.mapped(buffer, p, self._conditions.needed(where))
         f = f"@llvm.masked.store.{suffix(element, lanes)}.p0"
         self._b.declare("void", f, kind, "ptr", "i32 immarg", bits)
         mask = self._conditions.mask(where)
@@ -250,7 +250,7 @@ class Memory:
         p = self._at.pointer(buffer, a, index.terms, index.constant)
         if read is True:
             return self._b.put(f"load {kind}, ptr {p}, align {a.align}")
-        p = self._at.mapped(buffer, p, read)
+        p = self._at.mapped(buffer, p, self._conditions.needed(read))
         f = f"@llvm.masked.load.{suffix(element, lanes)}.p0"
         self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
         operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"

@@ -82,3 +82,18 @@ def test_the_arguments_are_the_parameters_and_then_the_workspaces() -> None:
 def test_equal_programs_give_equal_texts() -> None:
     first, second = (lower(saxpy(100), AVX2).text for _ in range(2))
     assert first == second
+
+
+def test_a_masked_row_that_is_not_there_is_read_at_the_first_element() -> None:
+    x = te.placeholder((4, 5), "float32", name="X")
+    shifted = te.compute((4, 5), lambda i, j: te.if_then_else(i >= 1, x[i - 1, j], 0.0), name="Y")
+    sch = Schedule(te.create_prim_func([x, shifted]))
+    _, j = sch.get_loops(sch.get_block("Y"))
+    _, lanes = sch.split(j, [None, 8])
+    sch.vectorize(lanes)
+    lines = [line.strip() for line in lower(sch.func, AVX2).text.splitlines()]
+    read = next(line for line in lines if "@llvm.masked.load" in line and "call" in line)
+    address = read.split("(ptr ")[1].split(",")[0]
+    made = next(line for line in lines if line.startswith(f"{address} = "))
+    assert made.startswith(f"{address} = select i1 ")
+    assert made.endswith(", ptr %b0_X")
