@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import llvmlite.binding as llvm
@@ -16,27 +16,29 @@ from tilewright.compiler.target import Target
 
 #: Turns of the timed loop: a few milliseconds.
 TURNS = 1_000_000
+Pick = Callable[[Sequence[float]], float]
 TRIES = 7
 
 
-def peaks(target: Target, threads: int = 1) -> dict[str, float]:
+def peaks(target: Target, threads: int = 1, pick: Pick = min) -> dict[str, float]:
     """Operations a second (a multiply-add is two) by the dtype of the inputs; float16 computes in float32.
-    int8 and bfloat16 are there where the target multiplies and adds them in one instruction."""
+    int8 and bfloat16 are there where the target multiplies and adds them in one instruction. `pick` makes one
+    time of several: the least, or the median where times that are medians are compared with it."""
     # The dot products are inline assembly: the names of LLVM's intrinsics change from version to version.
     llvm.initialize_native_asmparser()
     lanes = target.lanes(32)
     fma = f"call <{lanes} x float> @llvm.fmuladd.v{lanes}f32(VF %a, VF %x, VF %y)"
-    found = {"float32": _rate(target, fma, "float", 2, threads)}
+    found = {"float32": _rate(target, fma, "float", 2, threads, pick)}
     found["float16"] = found["float32"]
     dot = f'call <{lanes} x {{}}> asm "{{}} $2, $1, $0", "=v,v,v,0"(VF %x, VF %y, VF %a)'
     if {"avx512vnni", "avxvnni"} & set(target.features):
-        found["int8"] = _rate(target, dot.format("i32", "vpdpbusd"), "i32", 8, threads)
+        found["int8"] = _rate(target, dot.format("i32", "vpdpbusd"), "i32", 8, threads, pick)
     if "avx512bf16" in target.features:
-        found["bfloat16"] = _rate(target, dot.format("float", "vdpbf16ps"), "float", 4, threads)
+        found["bfloat16"] = _rate(target, dot.format("float", "vdpbf16ps"), "float", 4, threads, pick)
     return found
 
 
-def _rate(target: Target, operation: str, element: str, each: int, threads: int) -> float:
+def _rate(target: Target, operation: str, element: str, each: int, threads: int, pick: Pick) -> float:
     """Operations a second of a loop of independent `operation`s, each with `each` for every lane: the best of
     a few."""
     lanes = target.lanes(32)
@@ -51,25 +53,25 @@ def _rate(target: Target, operation: str, element: str, each: int, threads: int)
         out = np.empty(lanes, np.float32)
         call(out.ctypes.data, source.ctypes.data)
 
-    return each * lanes * count * TURNS * threads / fastest(one, threads)
+    return each * lanes * count * TURNS * threads / fastest(one, threads, pick=pick)
 
 
-def fastest(one: Callable[[int], object], threads: int, tries: int = TRIES) -> float:
-    """The least seconds of `one(number)`, run on so many threads at once: processor time of one thread, wall
-    time of several."""
-    best = float("inf")
+def fastest(one: Callable[[int], object], threads: int, tries: int = TRIES, pick: Pick = min) -> float:
+    """The least seconds of `one(number)`, or what `pick` makes of several, run on so many threads at once:
+    processor time of one thread, wall time of several."""
+    seconds: list[float] = []
     if threads == 1:
         for _ in range(tries):
             start = time.thread_time()
             one(0)
-            best = min(best, time.thread_time() - start)
-        return best
+            seconds.append(time.thread_time() - start)
+        return pick(seconds)
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(tries):
             start = time.perf_counter()
             list(pool.map(one, range(threads)))
-            best = min(best, time.perf_counter() - start)
-    return best
+            seconds.append(time.perf_counter() - start)
+    return pick(seconds)
 
 
 def _loop(operation: str, element: str, lanes: int, count: int) -> str:
