@@ -42,8 +42,8 @@ class Settings:
 def run(w: Workload, s: Settings, limits: Limits) -> dict[str, Any]:
     """The result of one workload, ready for JSON. Raises SystemExit when one of our kernels is wrong.
 
-    The clock of a machine moves within minutes, so the peak is measured anew right before and after: a median,
-    as the contenders' times are, of the better of the two.
+    The clock of a machine moves within minutes, so the peak is measured anew right before and after: the
+    better of two medians, since the contenders' times are medians, too.
     """
     func = w.program()
     found = ours.tuned(func, s.target, s.store, s.trials, s.seed)
