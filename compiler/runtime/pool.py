@@ -79,7 +79,7 @@ def start_threads(n: int) -> int:
 
 def set_spin(microseconds: int) -> None:
     """How long a thread that has nothing to do looks for more before it sleeps; a sleeping one takes some 30
-    microseconds to come back. 50 is the default; TILEWRIGHT_SPIN_US is the environment's word for it.
+    microseconds to come back. 1000 is the default; TILEWRIGHT_SPIN_US is the environment's word for it.
     """
     ctypes.CFUNCTYPE(None, ctypes.c_int64)(_pool()[SET_SPIN])(microseconds)
 

@@ -38,8 +38,12 @@ DECLARATION = f"declare void @{PARALLEL}(ptr, ptr, i64, i64)"
 
 #: Pieces for each thread: a thread that is held up by others on its core leaves its rest to the other ones.
 PIECES = 4
-#: How long a worker looks for the next launch before it sleeps, unless TILEWRIGHT_SPIN_US says otherwise.
-SPIN_MICROSECONDS = 50
+#: How long a worker looks for the next launch before it sleeps, unless TILEWRIGHT_SPIN_US says otherwise:
+#: longer than threads wait for each other's last pieces, since on virtual machines a sleeping one is back only
+#: after 0.1 ms.
+SPIN_MICROSECONDS = 1000
+#: Pauses of a launching thread that waits for the last pieces, before it sleeps: about a millisecond.
+PAUSES = 64_000
 
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 """The number of Linux's system call."""
@@ -62,6 +66,7 @@ def pool_text(architecture: str, system: str) -> str:
         pieces=PIECES,
         most=MOST_THREADS,
         spin=SPIN_MICROSECONDS * 1000,
+        turns=PAUSES,
     )
 
 

@@ -402,7 +402,7 @@ wait:
 wait_more:
   $pause
   %turn = add i64 %turns, 1
-  %long = icmp ugt i64 %turn, 4000
+  %long = icmp ugt i64 %turn, $turns
   br i1 %long, label %rest, label %wait
 rest:
   store atomic i64 1, ptr %p_waiting seq_cst, align 8
