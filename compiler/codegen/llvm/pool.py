@@ -39,8 +39,8 @@ DECLARATION = f"declare void @{PARALLEL}(ptr, ptr, i64, i64)"
 #: Pieces for each thread: a thread that is held up by others on its core leaves its rest to the other ones.
 PIECES = 4
 #: How long a worker looks for the next launch before it sleeps, unless TILEWRIGHT_SPIN_US says otherwise:
-#: longer than threads wait for each other's last pieces, since on virtual machines a sleeping one is back only
-#: after 0.1 ms.
+#: longer than threads wait for each other's last pieces, since on virtual machines a sleeping one is back
+#: only after 0.1 ms.
 SPIN_MICROSECONDS = 1000
 #: Pauses of a launching thread that waits for the last pieces, before it sleeps: about a millisecond.
 PAUSES = 64_000
