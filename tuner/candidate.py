@@ -21,6 +21,9 @@ class Candidate:
     `trace` is the JSON text of the resolved trace. `row` holds the knob values in the order of the
     sketch's knobs; it is None, as `features` is, where a trial of an earlier run was made by another version
     and only what was stored of it is known.
+
+    `predicted` is the score (best time over its own) that the cost model gave it before it was measured, None
+    where no model did. `origin` says what proposed it: see Point.
     """
 
     number: int
@@ -30,6 +33,8 @@ class Candidate:
     trace: str
     key: str
     features: Features | None
+    predicted: float | None = None
+    origin: str = ""
 
 
 def candidate_key(workload: str, trace: str, target: str, codegen: str) -> str:

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 import rfc8785
 from numpy.random import Generator
 
+from .budget import Budget
 from .candidate import Candidate, candidate_key
 from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
 from .outcome import Outcome, Trial
 from .pool import Pool, nothing_legal
+from .prior import Prior
 from .space import TuningSpace
 from .strategies import Point, SearchStrategy, View
 
@@ -53,7 +56,9 @@ class TuningSession:
     proposed twice; a point that is illegal or known costs no trial.
 
     `target` and `codegen` are the target's key and the code generator's version, for candidate keys.
-    `defaults` are sketch names and rows that rules would choose, for the strategy to begin with. `adopted`
+    `defaults` are sketch names and rows that rules would choose, for the strategy to begin with;
+    `suggestions` are sketch names, rows and origins (`suggested`: by a user; `transferred`: fast for a related
+    workload), which are proposed ahead of all others. `adopted`
     are candidates of an earlier run of this search, numbered 0, 1, …: they count as asked, are to be told
     like others, and are not proposed again.
 
@@ -64,7 +69,7 @@ class TuningSession:
         self,
         space: TuningSpace,
         strategy: SearchStrategy,
-        trials: int,
+        budget: Budget | int,
         *,
         target: str,
         codegen: str,
@@ -73,10 +78,12 @@ class TuningSession:
         max_failures: int = MAX_FAILURES,
         defaults: Sequence[tuple[str, tuple[int, ...]]] = (),
         adopted: Sequence[Candidate] = (),
+        suggestions: Sequence[tuple[str, tuple[int, ...], str]] = (),
+        prior: Prior | None = None,
     ) -> None:
-        if trials < 1 or batch_size < 1 or max_failures < 1:
-            raise ValueError("trials, batch_size and max_failures are at least 1")
-        self.trials = trials
+        if batch_size < 1 or max_failures < 1:
+            raise ValueError("batch_size and max_failures are at least 1")
+        self.budget = budget if isinstance(budget, Budget) else Budget(budget)
         self._space = space
         self._strategy = strategy
         self._target = target
@@ -94,8 +101,20 @@ class TuningSession:
         self._in_order = 0
         self._closed: tuple[EndState, str] | None = None
         by_name = {pool.sketch.name: pool.index for pool in self._pools}
-        self._defaults = [Point(by_name[name], np.array(row, dtype=np.int64)) for name, row in defaults]
+        self._defaults = [
+            Point(by_name[name], np.array(row, dtype=np.int64), origin="default") for name, row in defaults
+        ]
+        self._suggestions = [
+            Point(by_name[name], np.array(row, dtype=np.int64), origin=origin)
+            for name, row, origin in suggestions
+        ]
+        self._prior = prior
         self._adopt(adopted)
+
+    @property
+    def trials(self) -> int:
+        """The most trials of the budget."""
+        return self.budget.trials
 
     @property
     def asked(self) -> int:
@@ -249,10 +268,10 @@ class TuningSession:
         )
 
     def _choose(self, batch: int, count: int, rng: Generator) -> list[Candidate]:
-        view = View(batch, self._pools, self._defaults, self._told_up_to(batch - 2))
+        view = View(batch, self._pools, self._defaults, self._told_up_to(batch - 2), self._prior)
         chosen: list[Candidate] = []
         rejected = 0
-        for point in self._strategy.propose(view, count, rng):
+        for point in chain(self._suggestions, self._strategy.propose(view, count, rng)):
             pool = self._pools[point.pool]
             if pool.taken(point.row):
                 continue
@@ -281,6 +300,8 @@ class TuningSession:
             trace=rfc8785.dumps(trace.to_json()).decode(),
             key=candidate_key(self._space.workload_key, trace.canonical_json(), self._target, self._codegen),
             features=pool.columns.features(point.row[None, :])[0],
+            predicted=point.predicted,
+            origin=point.origin,
         )
 
     def _consider(self, trial: Trial) -> None:

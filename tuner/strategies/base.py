@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from ..outcome import Trial
 from ..pool import Pool
+from ..prior import Prior
 from ..space import Row
 
 __all__ = ["Point", "SearchStrategy", "View", "spread"]
@@ -17,21 +18,31 @@ __all__ = ["Point", "SearchStrategy", "View", "spread"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Point:
-    """One configuration: a row of the pool with that index."""
+    """One configuration: a row of the pool with that index.
+
+    `predicted`: the score that a cost model gave it. `origin`: what proposed it, in a word: `default`,
+    `suggested`, `transferred`, `random`, or the strategy's own part (`model`, `local`, …).
+    """
 
     pool: int
     row: Row
+    predicted: float | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
     """All that batch `batch` may depend on: the pools, the points that rules would choose without a search
-    (the most promising first), and in trial order the results up to batch - 2."""
+    (the most promising first), and in trial order the results up to batch - 2.
+
+    `prior`: what other searches measured, for the cost model.
+    """
 
     batch: int
     pools: Sequence[Pool]
     defaults: Sequence[Point]
     history: Sequence[Trial]
+    prior: Prior | None = None
 
 
 class SearchStrategy(Protocol):
