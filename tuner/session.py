@@ -57,10 +57,10 @@ class TuningSession:
 
     `target` and `codegen` are the target's key and the code generator's version, for candidate keys.
     `defaults` are sketch names and rows that rules would choose, for the strategy to begin with;
-    `suggestions` are sketch names, rows and origins (`suggested`: by a user; `transferred`: fast for a related
-    workload), which are proposed ahead of all others. `adopted`
-    are candidates of an earlier run of this search, numbered 0, 1, …: they count as asked, are to be told
-    like others, and are not proposed again.
+    `suggestions` are sketch names, rows and origins (`suggested`: by a user; `transferred`: fast for a
+    related workload), which are proposed ahead of all others. `adopted` are candidates of an earlier run of
+    this search, numbered 0, 1, …: they count as asked, are to be told like others, and are not proposed
+    again.
 
     One thread may ask while another tells: they share no state that the other changes.
     """

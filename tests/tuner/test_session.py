@@ -323,7 +323,14 @@ def test_of_a_space_that_has_grown_by_two_points_only_those_are_measured() -> No
     assert sorted(c.row for c in run(after, lambda c: Outcome(seconds=1.0)) if c.row) == [(20,), (21,)]
 
 
-@pytest.mark.parametrize("option", ["trials", "batch_size", "max_failures"])
-def test_a_session_without_room_for_a_trial_is_refused(option: str) -> None:
-    with pytest.raises(ValueError, match=r"^trials, batch_size and max_failures are at least 1$"):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("trials", "a budget's trials is at least 1, not 0"),
+        ("batch_size", "batch_size and max_failures are at least 1"),
+        ("max_failures", "batch_size and max_failures are at least 1"),
+    ],
+)
+def test_a_session_without_room_for_a_trial_is_refused(option: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
         session(tiles(), Random(), **{"trials": 8, option: 0})
