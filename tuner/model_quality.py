@@ -61,7 +61,8 @@ class RoundQuality:
 @dataclass(frozen=True, slots=True)
 class ModelQuality:
     """The same over all rounds: each trial is compared with those of its own round, which one model has
-    predicted. `metrics` names what computed them; `trusted` is as of the last round."""
+    predicted. `metrics` names what computed them (empty: nothing was predicted); `trusted` is as of the last
+    round."""
 
     trials: int = 0
     rank_correlation: float | None = None
@@ -134,7 +135,7 @@ class QualityLog:
             top_recall=_mean(self._tops),
             trusted=all(each.trusted for each in rounds[-1:]),
             distrusted_rounds=sum(not each.trusted for each in rounds),
-            metrics=self._metrics.name,
+            metrics=self._metrics.name if rounds else "",
             rounds=rounds,
         )
 
