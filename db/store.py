@@ -112,6 +112,9 @@ class JobStore(Protocol):
     def events(self, job_id: str, after: int = 0, limit: int = 500) -> list[Event]:
         """Events with a `seq` above `after`, in order."""
 
+    def last_event(self, job_id: str, kind: str) -> Event | None:
+        """The newest event of a kind, if there is one."""
+
 
 class TrialStore(Protocol):
     def add_trials(self, job_id: str, epoch: int, trials: Sequence[NewTrial]) -> list[Trial]:

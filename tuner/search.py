@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -82,9 +83,7 @@ class StoredSearch:
         with in_time("going on from the stored trials", None):
             session = resume(self._session, stored, self._task.feature_schema)
         self._announced = len(session.events)
-        self._model = ModelWatch(session)
-        for _ in self._model.fresh():
-            pass  # told before this process
+        self._model = self._watched(session)
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
         while not session.finished:
@@ -106,6 +105,14 @@ class StoredSearch:
         self._log.report(self._split(self._clock() - begun), self._model.quality)
         state, reason = session.conclusion
         return self._store.finish_job(self._job.id, self._epoch, state, reason)
+
+    def _watched(self, session: TuningSession) -> ModelWatch:
+        """The watch of the session's model, past what an earlier process has said of it."""
+        watch = ModelWatch(session)
+        said = self._store.last_event(self._job.id, "model")
+        if said is not None:
+            watch.skip(json.loads(said.data)["batch"])
+        return watch
 
     def _session(self, adopted: Sequence[Candidate]) -> TuningSession:
         return TuningSession(
