@@ -155,6 +155,7 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         codegen_version=codegen,
+        disturbed=result.disturbed,
     )
 
 

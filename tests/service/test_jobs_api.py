@@ -51,10 +51,11 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
             "description": {"kind": "llvm", "mcpu": "skylake"},
         },
         "hardware": HARDWARE,
-        "budget": {"trials": 5, "seconds": 60.0},
+        "budget": {"trials": 5, "seconds": 60.0, "target_seconds": None, "patience": None},
         "seed": 0,
         "strategy": "evolutionary",
         "worker_wait": 600.0,
+        "history": "use",
         "finished_at": None,
         "progress": {
             "done": 0,
@@ -150,7 +151,7 @@ def test_validate_only_says_what_the_job_would_be_and_creates_none(api: Api) -> 
             "description": {"kind": "llvm", "mcpu": "host-of-the-server"},
         },
         "hardware": None,
-        "budget": {"trials": 64, "seconds": None},
+        "budget": {"trials": 64, "seconds": None, "target_seconds": None, "patience": None},
     }
     assert api.http.get("/v1/jobs").json() == {"jobs": [], "next_page_token": None}
 
@@ -338,6 +339,7 @@ def test_trials_say_what_came_of_each_candidate(api: Api) -> None:
     settle(api.store, [1e-5, "build_error"], worker)
     answer = api.http.get(f"/v1/jobs/{job.id}/trials").json()
     plain = {"sketch": "tiled", "samples": [], "seconds": None, "error": None, "message": "", "detail": None}
+    plain |= {"batch": 0, "predicted": None, "origin": "", "disturbed": False}
     assert answer == {
         "trials": [
             {
