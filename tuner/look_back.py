@@ -23,8 +23,8 @@ SEARCHES = 32
 
 FASTEST = 16
 OTHERS = 16
-"""The trials of one search that are learned from: its fastest, and some others that it began with, for a model
-must know the slow ones, too."""
+"""The trials of one search that are learned from: its fastest, and some others that it began with, for a
+model must know the slow ones, too."""
 
 KNOWN = 4096
 """The most trials of its own workload that a search takes as done."""
@@ -80,6 +80,7 @@ def _others(
     mine = task.structure
     if mine is not None:
         store.put_structure(task.workload_key, mine.key)
+    own_key = (task.workload_key, task.target_key, hardware)
     groups, related = [], []
     for search in store.past_searches(hardware, mine.key if mine else "", SEARCHES + 1):
         sample = [one for one in store.sampled_trials(search, FASTEST, 2 * OTHERS) if one.id not in own]
@@ -89,9 +90,7 @@ def _others(
             skipped["features of another schema"] += missing
         if known:
             groups.append(known)
-        if search.workload != task.workload_key or search.target != task.target_key:
-            related.append(_related(store, task, search, read, hardware))
-        elif search.hardware != hardware:
+        if (search.workload, search.target, search.hardware) != own_key:
             related.append(_related(store, task, search, read, hardware))
     return groups[:SEARCHES], related
 

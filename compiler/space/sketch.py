@@ -16,7 +16,6 @@ from ..schedule import Trace
 from .express import Decisions, decisions
 from .population import ColumnRule, SketchColumns
 
-
 #: Stands for the position of a schedule that no sketch made.
 NO_SKETCH = 99
 
