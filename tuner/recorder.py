@@ -113,6 +113,8 @@ class StoreRecorder:
             hardware=hardware,
             trials=budget.trials,
             seconds=budget.seconds,
+            target_seconds=budget.target_seconds,
+            patience=budget.patience,
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,
@@ -174,6 +176,7 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         codegen_version=codegen,
+        disturbed=result.disturbed,
     )
 
 

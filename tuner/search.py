@@ -228,6 +228,8 @@ def new_trials(candidates: Sequence[Candidate], feature_schema: int, seed: int) 
             features=b"" if candidate.features is None else candidate.features.astype("<f4").tobytes(),
             feature_schema=feature_schema,
             input_seed=input_seed(seed),
+            predicted=None if candidate.predicted is None else float(candidate.predicted),
+            origin=candidate.origin,
         )
         for candidate in candidates
     ]
