@@ -10,6 +10,7 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
+from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .schedules import SchedulePart
@@ -23,6 +24,7 @@ from .workers import WorkerPart
 class SqlStore(
     CatalogPart,
     JobPart,
+    JobControlPart,
     EventPart,
     TrialPart,
     SchedulePart,
