@@ -14,7 +14,7 @@ _INT_BOUND = 1 << 63
 _SHORT = 256
 _TEXT = 64 << 10
 _TRACE = 1 << 20
-_PROGRAM = 8 << 20
+PROGRAM = 8 << 20
 _MAX_SAMPLES = 4096
 
 
@@ -81,8 +81,8 @@ def check_limit(limit: int) -> None:
 def check_workload(key: str, name: str, program: str, script: str) -> None:
     check_text("key", key)
     check_text("name", name)
-    check_json("program", program, _PROGRAM)
-    check_text("script", script, _PROGRAM, empty=True)
+    check_json("program", program, PROGRAM)
+    check_text("script", script, PROGRAM, empty=True)
 
 
 def check_budget(
@@ -105,7 +105,7 @@ def check_job(job: NewJob) -> None:
     check_seconds("worker_wait", job.worker_wait, zero=True)
     check_word("origin", job.origin, ORIGINS)
     check_word("history", job.history, HISTORIES)
-    check_json("spec", job.spec, _PROGRAM)
+    check_json("spec", job.spec, PROGRAM)
 
 
 def check_trial(trial: NewTrial) -> None:

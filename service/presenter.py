@@ -45,12 +45,7 @@ class Presenter:
             workload=workload,
             target=self._target(job.target),
             hardware=job.hardware,
-            budget=BudgetView(
-                trials=job.trials,
-                seconds=job.seconds,
-                target_seconds=job.target_seconds,
-                patience=job.patience,
-            ),
+            budget=_budget(job),
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
@@ -128,6 +123,15 @@ class Presenter:
 
     def _read_target(self, key: str) -> TargetView:
         return target_view(TargetSpec(key, self._store.target(key).description))
+
+
+def _budget(job: Job) -> BudgetView:
+    return BudgetView(
+        trials=job.trials,
+        seconds=job.seconds,
+        target_seconds=job.target_seconds,
+        patience=job.patience,
+    )
 
 
 def workload_view(workload: Workload) -> WorkloadView:

@@ -52,7 +52,7 @@ class Submission:
             workload=workload_view(self.workload),
             target=target_view(self.target),
             hardware=self.hardware,
-            budget=BudgetView(trials=budget.trials, seconds=budget.seconds),
+            budget=BudgetView(**budget.model_dump()),
         )
 
     def store(self, store: Store, settings: Settings) -> Job:
@@ -75,6 +75,8 @@ class Submission:
                 worker_wait=request.worker_wait or settings.worker_wait,
                 origin="http",
                 spec=json.dumps(request.model_dump(), separators=(",", ":")),
+                target_seconds=request.budget.target_seconds,
+                patience=request.budget.patience,
             )
         )
         reason = waits_for(job.hardware, store.workers())

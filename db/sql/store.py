@@ -10,6 +10,7 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
+from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
@@ -27,6 +28,7 @@ class SqlStore(
     JobControlPart,
     EventPart,
     TrialPart,
+    HistoryPart,
     SchedulePart,
     WorkerPart,
     LeasePart,

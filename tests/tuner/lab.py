@@ -48,10 +48,16 @@ class Lab:
         self.worker = self.store.register_worker(worker).id
 
     def job(
-        self, trials: int = 48, seconds: float | None = None, strategy: str = "evolutionary", seed: int = 0
+        self,
+        trials: int = 48,
+        seconds: float | None = None,
+        strategy: str = "evolutionary",
+        seed: int = 0,
+        **budget: float,
     ) -> Job:
+        spec = '{"op": "bowl"}'
         new = NewJob(
-            WORKLOAD, TARGET, HARDWARE, trials, seconds, seed, strategy, 600.0, "http", '{"op": "bowl"}'
+            WORKLOAD, TARGET, HARDWARE, trials, seconds, seed, strategy, 600.0, "http", spec, **budget
         )
         return self.store.create_job(new)
 
