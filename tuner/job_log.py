@@ -17,7 +17,7 @@ PROGRESS_SECONDS = 0.5
 
 
 class EventStore(Protocol):
-    def add_event(self, job_id: str, kind: str, data: str) -> int: ...
+    def add_event(self, job_id: str, kind: str, data: str, epoch: int | None = None) -> int: ...
 
 
 class JobLog:
@@ -28,12 +28,16 @@ class JobLog:
     - `progress` at most every half second: see Snapshot;
     - `crowned` when the fastest were timed once more: {number, seconds, contenders}.
 
-    The `state` events are the store's own.
+    The `state` and `extended` events are the store's own. Once a newer search than that of `epoch` has begun,
+    the store raises StaleSearch.
     """
 
-    def __init__(self, store: EventStore, job_id: str, task: TuningTask, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: EventStore, job_id: str, epoch: int, task: TuningTask, clock: Callable[[], float]
+    ) -> None:
         self._store = store
         self._job = job_id
+        self._epoch = epoch
         self._task = task
         self._clock = clock
         self._written: Snapshot | None = None
@@ -69,4 +73,4 @@ class JobLog:
         self._write("crowned", {"number": number, "seconds": seconds, "contenders": times})
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
-        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False))
+        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False), self._epoch)

@@ -53,7 +53,7 @@ class StoredSearch:
         self._strategy = strategy
         self._clock = clock
         self._sleep = sleep
-        self._log = JobLog(store, job.id, task, clock)
+        self._log = JobLog(store, job.id, epoch, task, clock)
         self._begun: float | None = None
         self._job_read_at = clock()
         self._announced = 0
@@ -61,8 +61,8 @@ class StoredSearch:
     def run(self) -> Job:
         """Search to the end and return the job as it then stands.
 
-        It ends early, and quietly, when somebody else has ended the job or begun a newer search of it. Raises
-        NoLegalCandidate.
+        It ends early, and quietly, when somebody else has ended the job, extended it or begun a newer search
+        of it. While the job is paused it proposes nothing. Raises NoLegalCandidate.
         """
         try:
             return self._run()
@@ -154,10 +154,14 @@ class StoredSearch:
             self._begun = self._clock() - (self._store.now() - min(started))
 
     def _elapsed(self) -> float:
-        return 0.0 if self._begun is None else max(0.0, self._clock() - self._begun)
+        if self._begun is None:
+            return 0.0
+        return max(0.0, self._clock() - self._begun - self._job.paused_seconds)
 
     def _out_of_time(self) -> bool:
-        return self._job.seconds is not None and self._elapsed() >= self._job.seconds
+        if self._job.seconds is None or self._job.state == "paused":
+            return False
+        return self._elapsed() >= self._job.seconds
 
     def _time_is_up(self, session: TuningSession) -> str:
         reason = f"the {self._job.seconds:g} s of the budget are used up"
@@ -169,11 +173,11 @@ class StoredSearch:
         )
 
     def _ended(self) -> bool:
-        """Whether somebody has ended the job, as of the last look at it."""
+        """Whether somebody has ended the job or searches it anew, as of the last look at it."""
         now = self._clock()
         if now - self._job_read_at >= JOB_SECONDS:
             self._job, self._job_read_at = self._store.job(self._job.id), now
-        return self._job.state in FINAL_JOB_STATES
+        return self._job.state in FINAL_JOB_STATES or self._job.epoch != self._epoch
 
 
 def stored_trials(store: Store, job_id: str) -> list[Trial]:

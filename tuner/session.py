@@ -217,9 +217,10 @@ class TuningSession:
         missing = self._missing()
         if missing:
             raise NotReady(self._next_batch, missing)
-        batch, count = self._next_batch, min(self._size_of_batch(), self.trials - self.asked)
+        batch, size = self._next_batch, self._size_of_batch()
+        count = min(size, self.trials - self.asked)
         rng = np.random.default_rng([self._seed % (1 << 64), batch])
-        chosen = self._choose(batch, count, rng)
+        chosen = self._choose(batch, size, count, rng)
         if not chosen and not self._candidates:
             raise nothing_legal(self._pools, self._space.refused, rng)
         if len(chosen) < count:
@@ -272,11 +273,13 @@ class TuningSession:
             if c.batch <= batch and c.number in self._outcomes
         )
 
-    def _choose(self, batch: int, count: int, rng: Generator) -> list[Candidate]:
+    def _choose(self, batch: int, size: int, count: int, rng: Generator) -> list[Candidate]:
+        """The first `count` of a batch of `size`: the strategy does not see where the budget ends, so that a
+        larger one would have begun in the same way."""
         view = View(batch, self._pools, self._defaults, self._told_up_to(batch - 2), self._prior)
         chosen: list[Candidate] = []
         rejected = 0
-        for point in chain(self._suggestions, self._strategy.propose(view, count, rng)):
+        for point in chain(self._suggestions, self._strategy.propose(view, size, rng)):
             pool = self._pools[point.pool]
             if pool.taken(point.row):
                 continue

@@ -10,14 +10,13 @@ from ..checks import check_budget, check_text, check_word
 from ..errors import AlreadyComplete, Conflict, InvalidValue, JobOver
 from ..process_identity import ProcessIdentity
 from ..records import Job
+from ..words import LIMITS
 from .clock import now_of
 from .events import append_event
 from .job_rows import REASON, is_over, job_of, lock_job, refuse_stale
 from .jobs import begin, change_state, write_job
 from .part import Part
 from .tables import attempts, trials
-
-_LIMITS = ("seconds", "target_seconds", "patience")
 
 
 class JobControlPart(Part):
@@ -65,7 +64,7 @@ class JobControlPart(Part):
     ) -> Job:
         check_budget(trials, seconds, target_seconds, patience)
         for name in lift:
-            check_word("lift", name, _LIMITS)
+            check_word("lift", name, LIMITS)
         asked = {
             "trials": trials,
             "seconds": seconds,
