@@ -70,13 +70,13 @@ class Submission:
                 hardware=self.hardware,
                 trials=request.budget.trials,
                 seconds=request.budget.seconds,
+                target_seconds=request.budget.target_seconds,
+                patience=request.budget.patience,
                 seed=request.seed,
                 strategy=request.strategy,
                 worker_wait=request.worker_wait or settings.worker_wait,
                 origin="http",
                 spec=json.dumps(request.model_dump(), separators=(",", ":")),
-                target_seconds=request.budget.target_seconds,
-                patience=request.budget.patience,
             )
         )
         reason = waits_for(job.hardware, store.workers())
