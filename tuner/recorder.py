@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -13,6 +13,7 @@ from ..db.records import NewJob, Settlement
 from ..db.store import Store
 from ..db.words import FinalJobState
 from ..measure.messages import MeasureResult
+from .beginning import History
 from .budget import Budget
 from .candidate import Candidate
 from .crown import Crowned
@@ -21,6 +22,7 @@ from .search import new_trials
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
+from .warm_start import Snapshot as Start
 
 __all__ = ["NoRecorder", "Recorder", "StoreRecorder"]
 
@@ -85,6 +87,9 @@ class StoreRecorder:
         strategy: str,
         says: str,
         clock: Callable[[], float],
+        history: History = "use",
+        suggested: Sequence[Mapping[str, Any]] = (),
+        start: Start | None = None,
     ) -> None:
         self._store = store
         self._task = task
@@ -95,6 +100,7 @@ class StoreRecorder:
         store.put_hardware(hardware, _canonical(facts))
         limits = {name: value for name, value in asdict(budget).items() if value is not None}
         spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
+        spec |= {"history": history, "suggestions": list(suggested)}
         job = NewJob(
             workload=task.workload_key,
             target=task.target_key,
@@ -112,6 +118,10 @@ class StoreRecorder:
         self._epoch = store.begin_search(self._job)
         self._log = JobLog(store, self._job, task, clock)
         self._log.search(says, 0)
+        if start is not None:
+            count = start.counts
+            store.put_warm_start(self._job, self._epoch, start.to_json(), count.trials, count.best)
+            self._log.warm_start(start)
 
     def asked(self, candidates: Sequence[Candidate]) -> None:
         trials = new_trials(candidates, self._task.feature_schema, self._seed)
