@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from ..db.records import Job
 from ..db.store import HistoryStore
@@ -15,15 +15,12 @@ from .session import TuningSession
 from .strategies import SearchStrategy
 from .suggested import SUGGESTED, Suggestions, suggestions_of
 from .task import TuningTask
+from .time_split import Stopwatch
 from .warm_start import Snapshot, WarmStart, recall
 
-__all__ = ["TRANSFERRED", "Beginning", "History", "history_of", "suggested_in"]
+__all__ = ["TRANSFERRED", "Beginning", "suggested_in"]
 
 TRANSFERRED = "transferred"
-
-History = Literal["use", "ignore"]
-"""Whether the store's records inform a search: those of its own workload count as done, others are learned
-from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +51,7 @@ class Beginning:
         budget: Budget,
         seed: int,
         adopted: Sequence[Candidate] = (),
+        watch: Stopwatch | None = None,
     ) -> TuningSession:
         points = [(point.sketch, point.row, SUGGESTED) for point in self.asked.points]
         points += [(point.sketch, point.row, TRANSFERRED) for point in self.warm.transferred]
@@ -70,12 +68,8 @@ class Beginning:
             outside=self.asked.outside,
             known=self.warm.known,
             prior=self.warm.prior,
+            watch=watch,
         )
-
-
-def history_of(job: Job) -> History:
-    """What the request of a stored job says of its history."""
-    return "ignore" if json.loads(job.spec).get("history") == "ignore" else "use"
 
 
 def suggested_in(job: Job) -> Sequence[Mapping[str, Any]]:

@@ -73,9 +73,8 @@ def reopen_task(job: Job, store: CatalogStore) -> TuningTask:
 
 
 def budget_of(job: Job) -> Budget:
-    """What a stored job may use: its target and its patience stand in the request that it was made from."""
-    asked = json.loads(job.spec).get("budget", {})
-    return Budget(job.trials, job.seconds, asked.get("target_seconds"), asked.get("patience"))
+    """What a stored job may use."""
+    return Budget(job.trials, job.seconds, job.target_seconds, job.patience)
 
 
 def _structure_of(program: Mapping[str, Any]) -> Structure | None:

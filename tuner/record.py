@@ -6,8 +6,10 @@ import json
 from dataclasses import dataclass
 
 from ..compiler.schedule import Trace
+from .model_quality import ModelQuality
 from .outcome import Trial
 from .session import EndState
+from .time_split import TimeSplit
 
 __all__ = ["TuningRecord"]
 
@@ -20,8 +22,9 @@ class TuningRecord:
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
     goes with them. `trial_count` were measured; `known_count` were known from earlier searches, of which
     `best` may be one, with a number below 0 and no samples. `failures` counts by kind. `search_seconds` is
-    CPU time of the search itself, without the measuring. `job`: the id under which the trials are recorded,
-    None without a store.
+    CPU time of the search itself, without the measuring. `split` says where all of the wall time went, and
+    `model` how well the cost model predicted what was measured after it. `job`: the id under which the trials
+    are recorded, None without a store.
     """
 
     workload: str
@@ -39,6 +42,8 @@ class TuningRecord:
     strategy: str
     flops: int | None
     job: str | None
+    split: TimeSplit
+    model: ModelQuality
     known_count: int = 0
 
     @property

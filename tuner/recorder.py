@@ -11,17 +11,18 @@ import rfc8785
 
 from ..db.records import NewJob, Settlement
 from ..db.store import Store
-from ..db.words import FinalJobState
+from ..db.words import FinalJobState, History
 from ..measure.messages import MeasureResult
-from .beginning import History
 from .budget import Budget
 from .candidate import Candidate
 from .crown import Crowned
 from .job_log import JobLog
+from .model_quality import ModelQuality, RoundQuality
 from .search import new_trials
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
+from .time_split import TimeSplit
 from .warm_start import Snapshot as Start
 
 __all__ = ["NoRecorder", "Recorder", "StoreRecorder"]
@@ -40,7 +41,11 @@ class Recorder(Protocol):
 
     def best(self, found: BestFound) -> None: ...
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None: ...
+
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None: ...
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None: ...
 
     def crowned(self, crowned: Crowned) -> None: ...
 
@@ -62,7 +67,13 @@ class NoRecorder:
     def best(self, found: BestFound) -> None:
         return
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        return
+
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
+        return
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
         return
 
     def crowned(self, crowned: Crowned) -> None:
@@ -107,9 +118,12 @@ class StoreRecorder:
             hardware=hardware,
             trials=budget.trials,
             seconds=budget.seconds,
+            target_seconds=budget.target_seconds,
+            patience=budget.patience,
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,
+            history=history,
             origin="local",
             spec=_canonical(spec),
         )
@@ -133,6 +147,12 @@ class StoreRecorder:
 
     def best(self, found: BestFound) -> None:
         self._log.best(found)
+
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        self._log.model(quality, overall)
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
+        self._log.report(split, model)
 
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
         self._log.progress(snapshot, last=last)
@@ -166,6 +186,7 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         codegen_version=codegen,
+        disturbed=result.disturbed,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby, islice
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from .candidate import Candidate, candidate_key
 from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
 from .goals import Goals
+from .model_quality import quality_of
 from .outcome import Outcome, Trial
 from .pool import Pool, nothing_legal
 from .prior import Prior
@@ -24,6 +25,7 @@ from .space import TuningSpace
 from .strategies import Point, SearchStrategy, View
 from .suggested import SUGGESTED
 from .task import Replayed
+from .time_split import Stopwatch
 
 __all__ = ["BATCH", "MAX_FAILURES", "BestFound", "SessionState", "TuningSession"]
 
@@ -89,6 +91,7 @@ class TuningSession:
         outside: Sequence[Replayed] = (),
         known: Sequence[Trial] = (),
         prior: Prior | None = None,
+        watch: Stopwatch | None = None,
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
@@ -100,7 +103,8 @@ class TuningSession:
         self._seed = seed
         self._batch_size = batch_size
         self._failed = FailureCount(max_failures)
-        self._pools = [Pool(index, sketch) for index, sketch in enumerate(space.sketches)]
+        self._watch = watch or Stopwatch()
+        self._pools = [Pool(index, sketch, self._watch) for index, sketch in enumerate(space.sketches)]
         self._candidates: list[Candidate] = []
         self._keys: set[str] = set()
         self._outcomes: dict[int, Outcome] = {}
@@ -201,7 +205,7 @@ class TuningSession:
         if state == "failed":
             return state, reason
         if self._best is not None:
-            return state, reason + self._excluded()
+            return state, reason + self._excluded() + self._misled()
         if not self.told:
             return "failed", f"no trial gave a time: {reason}"
         kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
@@ -224,6 +228,11 @@ class TuningSession:
         first = wrong[0].split("\n", 1)[0]
         return f"; {count} excluded for wrong results ({first}); the results of the winner were verified"
 
+    def _misled(self) -> str:
+        """What people must know of the cost model."""
+        warning = quality_of(self.history).warning
+        return f"; {warning}" if warning else ""
+
     @property
     def ready(self) -> bool:
         """Whether the next batch can be asked for: not closed, and all that it depends on was told."""
@@ -235,6 +244,10 @@ class TuningSession:
         Raises NotReady where results of the batches it depends on are missing, and NoLegalCandidate where the
         space has no legal point at all.
         """
+        with self._watch.part("propose"):
+            return self._ask()
+
+    def _ask(self) -> list[Candidate]:
         if self.closed:
             return []
         missing = self._missing()
@@ -264,6 +277,14 @@ class TuningSession:
         if outcome.exact:
             self._consider(Trial(self._candidates[number], outcome))
         self._judge_in_order()
+
+    def told_batch(self, first: int) -> tuple[Trial, ...]:
+        """The trials of the batch that begins with trial `first`; none while one of them is not told."""
+        rest = islice(self._candidates, first, None)
+        batch = [c for _, group in islice(groupby(rest, lambda c: c.batch), 1) for c in group]
+        if any(c.number not in self._outcomes for c in batch):
+            return ()
+        return tuple(Trial(c, self._outcomes[c.number]) for c in batch)
 
     def close(self, reason: str) -> None:
         """Propose nothing more, as when the time is used up; what is out may still be told."""
@@ -315,7 +336,7 @@ class TuningSession:
 
     def _choose(self, batch: int, count: int, rng: Generator) -> list[Candidate]:
         history = self._known + self._told_up_to(batch - 2)
-        view = View(batch, self._pools, self._defaults, history, self._prior)
+        view = View(batch, self._pools, self._defaults, history, self._prior, self._watch)
         chosen = self._choose_outside(batch, count)
         if len(chosen) == count:
             return chosen
@@ -375,15 +396,17 @@ class TuningSession:
 
     def _concrete(self, point: Point, batch: int, number: int) -> Candidate:
         pool = self._pools[point.pool]
-        trace = pool.sketch.resolve(point.row)
+        with self._watch.part("generate"):
+            trace = pool.sketch.resolve(point.row)
+            text, canonical = rfc8785.dumps(trace.to_json()).decode(), trace.canonical_json()
         return Candidate(
             number=number,
             batch=batch,
             sketch=pool.sketch.name,
             row=tuple(int(value) for value in point.row),
-            trace=rfc8785.dumps(trace.to_json()).decode(),
-            key=candidate_key(self._space.workload_key, trace.canonical_json(), self._target, self._codegen),
-            features=pool.columns.features(point.row[None, :])[0],
+            trace=text,
+            key=candidate_key(self._space.workload_key, canonical, self._target, self._codegen),
+            features=pool.features(point.row[None, :])[0],
             predicted=point.predicted,
             origin=point.origin,
         )

@@ -18,9 +18,10 @@ from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
+from ..db.words import History
 from ..measure.messages import Limits
 from ..measure.runner import Runner
-from .beginning import Beginning, History
+from .beginning import Beginning
 from .budget import Budget
 from .crown import Crowned
 from .errors import NotASqlStore
@@ -36,6 +37,7 @@ from .snapshot import Snapshot
 from .strategies import load_strategy
 from .suggested import suggestion_json
 from .task import TuningTask
+from .time_split import Stopwatch
 from .warm_start import Snapshot as Start
 
 __all__ = ["Tuner", "TuningRecord", "tune"]
@@ -88,8 +90,11 @@ def tune(
     measured here. Candidates that fail are counted in the record; where all fail, its state is `failed` and
     it has no trace.
     """
+    watch = Stopwatch()
+    with watch.part("generate"):
+        task = open_task(func, Target.parse(target), space, constraints)
     tuner = Tuner(
-        task=open_task(func, Target.parse(target), space, constraints),
+        task=task,
         hardware=detect(),
         trials=trials,
         seconds=seconds,
@@ -103,6 +108,7 @@ def tune(
         display=_display(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
+        watch=watch,
     )
     with Runner() as runner:
         return tuner.run(runner)
@@ -127,6 +133,7 @@ class Tuner:
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     def __post_init__(self) -> None:
         if self.store is not None and not hasattr(self.store, "settle_local"):
@@ -144,7 +151,7 @@ class Tuner:
         says = strategy.describe()
         start = self._look_back()
         beginning = Beginning.of(task, self.suggested, start, self.store)
-        session = beginning.session(task, strategy, self.budget, self.seed)
+        session = beginning.session(task, strategy, self.budget, self.seed, watch=self.watch)
         recorder = self._recorder(says, start)
         search = LocalSearch(
             task=task,
@@ -157,9 +164,13 @@ class Tuner:
             limits=self.limits,
             clock=self.clock,
             observer=self.observer,
+            watch=self.watch,
         )
         with _Ending(recorder, session), self.display:
             crowned = search.run()
+            wall = self.clock() - begun
+            split, model = self.watch.split(wall), search.model.quality
+            recorder.report(split, model)
         state, reason = session.conclusion
         winner, seconds, samples = _winner(session, crowned)
         return TuningRecord(
@@ -174,11 +185,13 @@ class Tuner:
             trial_count=session.told,
             known_count=len(session.known),
             failures=session.failures,
-            wall_seconds=self.clock() - begun,
+            wall_seconds=wall,
             search_seconds=search.search_seconds,
             strategy=says,
             flops=task.flops,
             job=recorder.job,
+            split=split,
+            model=model,
         )
 
     def _look_back(self) -> Start | None:

@@ -60,10 +60,22 @@ class Lab:
         seed: int = 0,
         **budget: float,
     ) -> Job:
-        more = {"history": self.history, "suggestions": self.suggestions}
+        more = {"suggestions": self.suggestions}
         spec = json.dumps({"op": "bowl", "budget": budget, **more})
         chosen = strategy or self.strategy
-        new = NewJob(WORKLOAD, TARGET, HARDWARE, trials, seconds, seed, chosen, 600.0, "http", spec)
+        new = NewJob(
+            WORKLOAD,
+            TARGET,
+            HARDWARE,
+            trials,
+            seconds,
+            seed,
+            chosen,
+            600.0,
+            "http",
+            spec,
+            history=self.history,
+        )
         return self.store.create_job(new)
 
     def search(self, job: Job) -> Job:

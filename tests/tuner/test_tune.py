@@ -16,6 +16,7 @@ from tilewright.compiler.target import Hardware
 from tilewright.db import Store, open_store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
+from tilewright.tuner.model_quality import ModelQuality
 from tilewright.tuner.progress import TerminalProgress, describe
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.snapshot import Snapshot
@@ -64,6 +65,8 @@ def test_the_record_says_what_was_found_and_how() -> None:
         strategy="random",
         flops=2_000_000,
         job=None,
+        split=record.split,
+        model=ModelQuality(),
     )
 
 
