@@ -11,6 +11,7 @@ from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
 from .time_split import TimeSplit
+from .warm_start import Snapshot as Start
 
 __all__ = ["EventStore", "JobLog"]
 
@@ -26,6 +27,7 @@ class JobLog:
     """The events of one job:
 
     - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
+    - `warm_start` when it is first begun: what it knows from earlier searches, see Snapshot of warm_start;
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
     - `model` for each batch that was predicted and is all told: see RoundQuality, and `overall`: see
@@ -51,6 +53,9 @@ class JobLog:
     def search(self, strategy: str, resumed: int) -> None:
         sketches = [sketch.name for sketch in self._task.space.sketches]
         self._write("search", {"strategy": strategy, "sketches": sketches, "resumed_trials": resumed})
+
+    def warm_start(self, start: Start) -> None:
+        self._write("warm_start", start.says())
 
     def best(self, found: BestFound) -> None:
         self._write(

@@ -126,6 +126,7 @@ class TuningSession:
         self._outside = list(outside)
         self._prior = prior
         self._known = tuple(known)
+        self.best_known: Trial | None = None
         self._take_known()
         self._goals = Goals(self.budget, self._known_seconds)
         self._adopt(adopted)
@@ -300,14 +301,14 @@ class TuningSession:
             if trial.candidate.row is not None:
                 pools[trial.candidate.sketch].take(np.array(trial.candidate.row, dtype=np.int64))
             if trial.outcome.exact and self._is_faster(trial):
-                self._best = trial
+                self._best = self.best_known = trial
         best, target = self._known_seconds, self.budget.target_seconds
         if best is not None and target is not None and best <= target:
             self._closed = ("completed", f"the target of {target:.4g} s was reached before: {best:.4g} s")
 
     @property
     def _known_seconds(self) -> float | None:
-        return None if self._best is None else self._best.outcome.seconds
+        return self.best_known.outcome.seconds if self.best_known is not None else None
 
     def _adopt(self, candidates: Sequence[Candidate]) -> None:
         if [candidate.number for candidate in candidates] != list(range(len(candidates))):
