@@ -20,9 +20,11 @@ class TuningRecord:
 
     `seconds` per call, `samples` and `best` are None (`samples` empty) where no trial gave a time. `samples`
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
-    goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
-    measuring. `split` says where all of the wall time went, and `model` how well the cost model predicted
-    what was measured after it. `job`: the id under which the trials are recorded, None without a store.
+    goes with them. `trial_count` were measured; `known_count` were known from earlier searches, of which
+    `best` may be one, with a number below 0 and no samples. `failures` counts by kind. `search_seconds` is
+    CPU time of the search itself, without the measuring. `split` says where all of the wall time went, and
+    `model` how well the cost model predicted what was measured after it. `job`: the id under which the trials
+    are recorded, None without a store.
     """
 
     workload: str
@@ -42,6 +44,7 @@ class TuningRecord:
     job: str | None
     split: TimeSplit
     model: ModelQuality
+    known_count: int = 0
 
     @property
     def trace(self) -> Trace | None:

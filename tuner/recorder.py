@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ import rfc8785
 
 from ..db.records import NewJob, Settlement
 from ..db.store import Store
-from ..db.words import FinalJobState
+from ..db.words import FinalJobState, History
 from ..measure.messages import MeasureResult
 from .budget import Budget
 from .candidate import Candidate
@@ -23,6 +23,7 @@ from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
 from .time_split import TimeSplit
+from .warm_start import Snapshot as Start
 
 __all__ = ["NoRecorder", "Recorder", "StoreRecorder"]
 
@@ -97,6 +98,9 @@ class StoreRecorder:
         strategy: str,
         says: str,
         clock: Callable[[], float],
+        history: History = "use",
+        suggested: Sequence[Mapping[str, Any]] = (),
+        start: Start | None = None,
     ) -> None:
         self._store = store
         self._task = task
@@ -107,6 +111,7 @@ class StoreRecorder:
         store.put_hardware(hardware, _canonical(facts))
         limits = {name: value for name, value in asdict(budget).items() if value is not None}
         spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
+        spec |= {"history": history, "suggestions": list(suggested)}
         job = NewJob(
             workload=task.workload_key,
             target=task.target_key,
@@ -118,14 +123,19 @@ class StoreRecorder:
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,
+            history=history,
             origin="local",
             spec=_canonical(spec),
         )
         self.job: str | None = store.create_job(job).id
         self._job = self.job
         self._epoch = store.begin_search(self._job)
-        self._log = JobLog(store, self._job, task, clock)
+        self._log = JobLog(store, self._job, self._epoch, task, clock)
         self._log.search(says, 0)
+        if start is not None:
+            count = start.counts
+            store.put_warm_start(self._job, self._epoch, start.to_json(), count.trials, count.best)
+            self._log.warm_start(start)
 
     def asked(self, candidates: Sequence[Candidate]) -> None:
         trials = new_trials(candidates, self._task.feature_schema, self._seed)

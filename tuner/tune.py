@@ -9,28 +9,36 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+import rfc8785
 from rich.console import Console
 
 from ..compiler.ir import PrimFunc
+from ..compiler.schedule import Trace
 from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
+from ..db.words import History
 from ..measure.messages import Limits
 from ..measure.runner import Runner
+from .beginning import Beginning
 from .budget import Budget
 from .crown import Crowned
 from .errors import NotASqlStore
 from .local import LocalSearch, Measurer
+from .look_back import look_back
 from .opening import open_task
+from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import load_strategy
+from .suggested import suggestion_json
 from .task import TuningTask
 from .time_split import Stopwatch
+from .warm_start import Snapshot as Start
 
 __all__ = ["Tuner", "TuningRecord", "tune"]
 
@@ -48,6 +56,8 @@ def tune(
     store: Store | None = None,
     seed: int = 0,
     strategy: str = "evolutionary",
+    history: History = "use",
+    suggestions: Sequence[Trace | TuningRecord | Mapping[str, Any]] = (),
     progress: bool | None = None,
     observer: Callable[[Snapshot], None] | None = None,
     limits: Limits | None = None,
@@ -60,6 +70,14 @@ def tune(
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
 
+    With `history="use"`, what the store holds informs the search: trials of this very workload, target and
+    hardware count as done (a second call with the same `trials` measures nothing), schedules that were fast
+    for related workloads are among the first candidates, and the cost model begins with the trials of other
+    searches. `history="ignore"` begins from nothing.
+
+    `suggestions` are tried ahead of all others: traces, records of other searches, or
+    `{"sketch": name, "knobs": {name: value}}`. A trace need not lie in the search space.
+
     `space` is a search space of your own: a function that applies primitives and samplers
     (`sample_perfect_tile`, `sample_categorical`, `sample_compute_location`, `sample_structure`) to the
     Schedule that it is given. `constraints` are functions of its knobs by name, such as
@@ -68,8 +86,9 @@ def tune(
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.
 
     Raises ValueError for a budget that is none, SpaceError and ScheduleError for a space that is none,
-    NoLegalCandidate, UnknownStrategy, NotASqlStore, and MeasureError where nothing can be measured here.
-    Candidates that fail are counted in the record; where all fail, its state is `failed` and it has no trace.
+    NoLegalCandidate, SuggestionRefused, UnknownStrategy, NotASqlStore, and MeasureError where nothing can be
+    measured here. Candidates that fail are counted in the record; where all fail, its state is `failed` and
+    it has no trace.
     """
     watch = Stopwatch()
     with watch.part("generate"):
@@ -84,6 +103,8 @@ def tune(
         store=store,
         seed=seed,
         strategy=strategy,
+        history=history,
+        suggested=[suggestion_json(one) for one in suggestions],
         display=_display(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
@@ -106,6 +127,8 @@ class Tuner:
     store: Store | None = None
     seed: int = 0
     strategy: str = "evolutionary"
+    history: History = "use"
+    suggested: Sequence[Mapping[str, Any]] = ()
     display: ProgressDisplay = field(default_factory=NoProgress)
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
@@ -126,17 +149,10 @@ class Tuner:
         begun = self.clock()
         task, strategy = self.task, load_strategy(self.strategy)
         says = strategy.describe()
-        session = TuningSession(
-            task.space,
-            strategy,
-            self.budget,
-            target=task.target_key,
-            codegen=task.codegen,
-            seed=self.seed,
-            defaults=task.defaults,
-            watch=self.watch,
-        )
-        recorder = self._recorder(says)
+        start = self._look_back()
+        beginning = Beginning.of(task, self.suggested, start, self.store)
+        session = beginning.session(task, strategy, self.budget, self.seed, watch=self.watch)
+        recorder = self._recorder(says, start)
         search = LocalSearch(
             task=task,
             session=session,
@@ -156,16 +172,18 @@ class Tuner:
             split, model = self.watch.split(wall), search.model.quality
             recorder.report(split, model)
         state, reason = session.conclusion
+        winner, seconds, samples = _winner(session, crowned)
         return TuningRecord(
             workload=task.workload_key,
             target=task.target_key,
             hardware=self.hardware.key,
             state=state,
             reason=reason,
-            seconds=crowned.seconds if crowned else None,
-            samples=_samples(crowned),
-            best=crowned.winner if crowned else None,
+            seconds=seconds,
+            samples=samples,
+            best=winner,
             trial_count=session.told,
+            known_count=len(session.known),
             failures=session.failures,
             wall_seconds=wall,
             search_seconds=search.search_seconds,
@@ -176,7 +194,14 @@ class Tuner:
             model=model,
         )
 
-    def _recorder(self, says: str) -> Recorder:
+    def _look_back(self) -> Start | None:
+        if self.store is None or self.history == "ignore":
+            return None
+        workload = rfc8785.dumps(self.task.workload).decode()
+        self.store.put_workload(self.task.workload_key, self.task.name, workload, self.task.script)
+        return look_back(self.store, self.task, self.hardware.key)
+
+    def _recorder(self, says: str, start: Start | None) -> Recorder:
         if self.store is None:
             return NoRecorder()
         return StoreRecorder(
@@ -189,6 +214,9 @@ class Tuner:
             strategy=self.strategy,
             says=says,
             clock=self.clock,
+            history=self.history,
+            suggested=self.suggested,
+            start=start,
         )
 
 
@@ -211,6 +239,16 @@ class _Ending:
             self.recorder.ended("cancelled", f"interrupted after {self.session.told} trials")
         else:
             self.recorder.ended("failed", str(error) or type(error).__name__)
+
+
+def _winner(
+    session: TuningSession, crowned: Crowned | None
+) -> tuple[Trial | None, float | None, tuple[float, ...]]:
+    """The best trial with its seconds and samples: of this search, or one that was known before."""
+    known = session.best_known
+    if known is None or (crowned is not None and crowned.seconds < (known.outcome.seconds or 0.0)):
+        return (crowned.winner, crowned.seconds, _samples(crowned)) if crowned else (None, None, ())
+    return known, known.outcome.seconds, known.outcome.samples
 
 
 def _samples(crowned: Crowned | None) -> tuple[float, ...]:

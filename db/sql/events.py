@@ -5,17 +5,19 @@ from sqlalchemy import Connection, func, insert, select, update
 from ..checks import check_int, check_json, check_limit, check_text
 from ..records import Event
 from .clock import now_of
-from .job_rows import job_row, lock_job
+from .job_rows import job_row, lock_job, refuse_stale
 from .part import Part
 from .tables import events, jobs
 
 
 class EventPart(Part):
-    def add_event(self, job_id: str, kind: str, data: str) -> int:
+    def add_event(self, job_id: str, kind: str, data: str, epoch: int | None = None) -> int:
         check_text("kind", kind)
         check_json("data", data)
         with self._database.write() as conn:
-            lock_job(conn, job_id)
+            row = lock_job(conn, job_id)
+            if epoch is not None:
+                refuse_stale(row, epoch)
             now = now_of(conn)
             conn.execute(update(jobs).where(jobs.c.id == job_id).values(active_at=now))
             return append_event(conn, job_id, kind, data, now)

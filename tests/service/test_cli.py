@@ -121,6 +121,44 @@ def test_a_job_is_cancelled(api: Api, tw: Command) -> None:
     )
 
 
+def test_a_job_is_paused_and_resumed(api: Api, tw: Command) -> None:
+    job = searched(api.store, 8)
+    said = [tw("jobs", verb, job.id, "--url", api.url) for verb in ("pause", "resume")]
+    assert said == [
+        (0, f"{job.id} matmul: paused (paused)\n", ""),
+        (0, f"{job.id} matmul: running\n", ""),
+    ]
+
+
+def test_a_job_is_extended_in_new_totals(api: Api, tw: Command) -> None:
+    job = stored_job(api.store, seconds=60.0, patience=4)
+    options = ("--trials", "12", "--patience", "6", "--lift", "seconds")
+    assert tw("jobs", "extend", job.id, *options, "--url", api.url) == (
+        0,
+        f"{job.id} matmul: queued\n  budget    12 trials, patience 6\n",
+        "",
+    )
+
+
+def test_only_a_limit_is_lifted(api: Api, tw: Command) -> None:
+    assert tw("jobs", "extend", "job_1", "--lift", "trials", "--url", api.url) == (
+        64,
+        "",
+        "tilewright: --lift trials: is no limit; the limits are seconds, target_seconds, patience\n",
+    )
+
+
+def test_a_finished_job_is_already_complete(api: Api, tw: Command) -> None:
+    job = stored_job(api.store)
+    api.store.finish_job(job.id, None, "completed", "all 8 trials of the budget are done")
+    assert tw("jobs", "resume", job.id, "--url", api.url) == (
+        4,
+        "",
+        f"tilewright: job {job.id} is already complete (all 8 trials of the budget are done): extend its "
+        "budget to search on\n",
+    )
+
+
 def test_watching_writes_a_line_for_each_change_and_the_job_in_the_end(api: Api, tw: Command) -> None:
     job = stored_job(api.store)
     threading.Timer(0.8, api.store.cancel_job, [job.id]).start()

@@ -82,9 +82,23 @@ class FakeColumns:
 
 
 @dataclass(frozen=True)
+class FakeDecisions:
+    knobs: Mapping[str, int]
+    exact: bool
+
+
+@dataclass(frozen=True)
 class FakeSketch:
     name: str
     columns: FakeColumns
+
+    def decisions(self, trace: Mapping[str, Any]) -> FakeDecisions | None:
+        steps = trace.get("steps")
+        names = {knob.name for knob in self.columns.knobs}
+        if not isinstance(steps, dict) or not names <= steps.keys():
+            return None
+        exact = steps.keys() == {"sketch", *names} and steps["sketch"] == self.name
+        return FakeDecisions({name: steps[name] for name in names}, exact)
 
     def resolve(self, row: Sequence[int]) -> FakeTrace:
         names = (knob.name for knob in self.columns.knobs)
