@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..compiler.schedule import Trace
 from .model_quality import ModelQuality
@@ -24,7 +25,8 @@ class TuningRecord:
     `best` may be one, with a number below 0 and no samples. `failures` counts by kind. `search_seconds` is
     CPU time of the search itself, without the measuring. `split` says where all of the wall time went, and
     `model` how well the cost model predicted what was measured after it. `job`: the id under which the trials
-    are recorded, None without a store.
+    are recorded, None without a store. `space_errors`: rules that failed to make their part of the space, by
+    name; the others' part was searched.
     """
 
     workload: str
@@ -45,6 +47,7 @@ class TuningRecord:
     split: TimeSplit
     model: ModelQuality
     known_count: int = 0
+    space_errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trace(self) -> Trace | None:

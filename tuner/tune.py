@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -30,6 +30,7 @@ from .look_back import look_back
 from .opening import open_task
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
+from .quota import Quota
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .session import TuningSession
@@ -40,7 +41,7 @@ from .task import TuningTask
 from .time_split import Stopwatch
 from .warm_start import Snapshot as Start
 
-__all__ = ["Tuner", "TuningRecord", "tune"]
+__all__ = ["Round", "Tuner", "TuningRecord", "refuse_other_stores", "tune"]
 
 
 def tune(
@@ -114,6 +115,14 @@ def tune(
         return tuner.run(runner)
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Where a search stands after a batch: trials, and the best seconds so far."""
+
+    trials: int
+    seconds: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
     """`tune` with its parts handed in."""
@@ -134,10 +143,10 @@ class Tuner:
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
     watch: Stopwatch = field(default_factory=Stopwatch)
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
-        if self.store is not None and not hasattr(self.store, "settle_local"):
-            raise NotASqlStore(type(self.store).__name__)
+        refuse_other_stores(self.store)
         _ = self.budget  # refused before anything is recorded
         load_strategy(self.strategy)
 
@@ -146,6 +155,17 @@ class Tuner:
         return Budget(self.trials, self.seconds, self.target_seconds, self.patience)
 
     def run(self, measurer: Measurer) -> TuningRecord:
+        steps = self.steps(measurer)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                record: TuningRecord = end.value
+                return record
+
+    def steps(self, measurer: Measurer) -> Generator[Round, None, TuningRecord]:
+        """The same batch by batch; another search may have its turn after each. Closed early, it ends as one
+        that was interrupted."""
         begun = self.clock()
         task, strategy = self.task, load_strategy(self.strategy)
         says = strategy.describe()
@@ -165,9 +185,12 @@ class Tuner:
             clock=self.clock,
             observer=self.observer,
             watch=self.watch,
+            quota=self.quota,
         )
         with _Ending(recorder, session), self.display:
-            crowned = search.run()
+            for _ in search.rounds():
+                yield Round(session.told, session.best.outcome.seconds if session.best else None)
+            crowned = search.crown()
             wall = self.clock() - begun
             split, model = self.watch.split(wall), search.model.quality
             recorder.report(split, model)
@@ -192,6 +215,7 @@ class Tuner:
             job=recorder.job,
             split=split,
             model=model,
+            space_errors=task.space_errors,
         )
 
     def _look_back(self) -> Start | None:
@@ -220,6 +244,12 @@ class Tuner:
         )
 
 
+def refuse_other_stores(store: Store | None) -> None:
+    """Raises NotASqlStore for what trials cannot be recorded into."""
+    if store is not None and not hasattr(store, "settle_local"):
+        raise NotASqlStore(type(store).__name__)
+
+
 @dataclass(frozen=True, slots=True)
 class _Ending:
     """Ends the recorded job however the search ends: nobody else would."""
@@ -235,7 +265,7 @@ class _Ending:
     ) -> None:
         if error is None:
             self.recorder.ended(*self.session.conclusion)
-        elif isinstance(error, KeyboardInterrupt):
+        elif isinstance(error, KeyboardInterrupt | GeneratorExit):
             self.recorder.ended("cancelled", f"interrupted after {self.session.told} trials")
         else:
             self.recorder.ended("failed", str(error) or type(error).__name__)

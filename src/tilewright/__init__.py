@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from tilewright.compiler.target import Target, TargetError, backends
     from tilewright.service.connect import connect
+    from tilewright.tuner.tasks import TasksRecord, WeightedTask, tune_tasks
     from tilewright.tuner.tune import TuningRecord, tune
 
 __version__ = "0.1.0"
@@ -63,6 +64,9 @@ _WHERE = {
     "connect": "tilewright.service.connect",
     "TuningRecord": "tilewright.tuner.tune",
     "tune": "tilewright.tuner.tune",
+    "TasksRecord": "tilewright.tuner.tasks",
+    "WeightedTask": "tilewright.tuner.tasks",
+    "tune_tasks": "tilewright.tuner.tasks",
 }
 
 __all__ = [
@@ -79,11 +83,13 @@ __all__ = [
     "ScheduleError",
     "Target",
     "TargetError",
+    "TasksRecord",
     "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
     "VerifyError",
+    "WeightedTask",
     "__version__",
     "backends",
     "build",
@@ -97,6 +103,7 @@ __all__ = [
     "te",
     "topi",
     "tune",
+    "tune_tasks",
 ]
 
 

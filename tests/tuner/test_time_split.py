@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,13 @@ from synthetic import FakeMachine, run, session, task, tiles, timed
 from tilewright.compiler.target import Hardware
 from tilewright.db import Store, open_store
 from tilewright.db.fleet_records import LeaseItem
-from tilewright.db.records import Settlement
+from tilewright.db.records import Job, Settlement
 from tilewright.measure.messages import MeasureInput, MeasureResult
 from tilewright.tuner.candidate import Features
 from tilewright.tuner.cost_model import ROWS, KernelRidge, Scores
 from tilewright.tuner.session import TuningSession
 from tilewright.tuner.strategies.evolutionary import Evolutionary
+from tilewright.tuner.task import TuningTask
 from tilewright.tuner.time_split import Stopwatch, TimeSplit
 from tilewright.tuner.tune import Tuner
 
@@ -195,3 +196,14 @@ def rows_of_a_round(searched: TuningSession) -> dict[str, list[int]]:
     rows["trained"], rows["predicted"] = [], []
     searched.ask()
     return dict(rows)
+
+
+def test_a_rule_that_failed_is_an_event_of_the_job_that_names_it(store: Store) -> None:
+    @dataclass
+    class Broken(Lab):
+        def task(self, job: Job, store: Store) -> TuningTask:
+            return replace(super().task(job, store), space_errors={"windows": "rule 'windows' fails on …"})
+
+    lab = Broken(store)
+    job = lab.search(lab.job(trials=4))
+    assert lab.events(job, "space_error") == [{"rule": "windows", "message": "rule 'windows' fails on …"}]
