@@ -48,6 +48,10 @@ class Columns(Protocol):
     def mutate(self, pop: Population, n: int, rng: Generator, /) -> Population:
         """Up to n valid rows near those of `pop`."""
 
+    def neighbours(self, pop: Population, /) -> Population:
+        """Every valid row beside those of `pop`: that differs from one of them in a single knob, or in two
+        between which a factor moves. None of `pop` itself, each once, the nearest first."""
+
     def violations(self, pop: Population, /) -> dict[str, int]:
         """How many rows break each constraint, by its label."""
 

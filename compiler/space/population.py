@@ -13,6 +13,7 @@ from ..arith import Knob, product
 from ..ir import PrimFunc
 from .compile import ColumnCompiler
 from .features import FEATURE_NAMES, feature_columns
+from .neighbours import Moves, products_of
 
 if TYPE_CHECKING:
     from .sketch import Constraint
@@ -90,6 +91,7 @@ class SketchColumns:
         self._whole = Part(tuple(range(len(knobs))), tuple(range(len(constraints))))
         #: What can be drawn apart; rules see whole configs.
         self._parts = [] if rules else parts_of(knobs, constraints)
+        self._moves = Moves(self.domains, products_of(knobs, [c.value for c in constraints]))
         compiler = ColumnCompiler(knobs)
         self._features = compiler.compile(feature_columns(func, main, index, compiler))
 
@@ -205,6 +207,12 @@ class SketchColumns:
             fresh = rng.random(n) < 1.5 / len(self.domains)
             child[fresh, k] = d[rng.integers(0, len(d), int(fresh.sum()))]
         return child[self.valid(child)]
+
+    def neighbours(self, population: Population) -> Population:
+        """Every legal config that differs from one of the population in a single knob, or in two of a product
+        that a constraint bounds, whose product stays as it is: a factor moves from one to the other. None of
+        the population itself; each once, the nearest in the order of the domains first."""
+        return self._moves.neighbours(population, self.valid)
 
     def features(self, population: Population, chosen: tuple[int, ...] | None = None) -> NDArray[np.float32]:
         """shape (n, len(FEATURE_NAMES)), or (n, len(chosen)) of those with these numbers."""

@@ -80,6 +80,21 @@ class FakeColumns:
             child[anew, column] = rng.choice(np.array(knob.domain), int(anew.sum()))
         return child[self.valid(child)]
 
+    def neighbours(self, pop: np.ndarray) -> np.ndarray:
+        """Another value of one knob, the nearest in its domain first."""
+        found = [(0, tuple(row)) for row in pop.tolist()]
+        for row in pop:
+            for column, knob in enumerate(self.knobs):
+                at = knob.domain.index(int(row[column]))
+                for to, value in enumerate(knob.domain):
+                    moved = row.copy()
+                    moved[column] = value
+                    found.append((abs(to - at), tuple(moved.tolist())))
+        found.sort(key=lambda pair: pair[0])
+        rows = [row for row in dict.fromkeys(row for _, row in found) if list(row) not in pop.tolist()]
+        every = np.array(rows, dtype=np.int64).reshape(len(rows), len(self.knobs))
+        return every[self.valid(every)]
+
 
 @dataclass(frozen=True)
 class FakeSketch:
