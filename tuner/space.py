@@ -42,6 +42,10 @@ class Columns(Protocol):
     def features(self, pop: Population, /) -> Features:
         """The feature rows: shape (n, features), the same layout for every sketch."""
 
+    def every(self, most: int, /) -> Population | None:
+        """Every valid row, each once and in a fixed order; None where they are more than `most`, or not to be
+        found in a second or so."""
+
     def random(self, n: int, rng: Generator, /) -> Population:
         """Up to n valid rows, fewer (or none) where they are hard to find; rows may repeat."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,13 @@ class FakeColumns:
         rows[:, 8 : 8 + len(self.knobs)] = np.cumprod(pop, axis=1)
         rows[:, 16] = self.index
         return rows
+
+    def every(self, most: int) -> np.ndarray | None:
+        if math.prod(len(knob.domain) for knob in self.knobs) > most:
+            return None
+        grid = np.meshgrid(*(knob.domain for knob in self.knobs), indexing="ij")
+        rows = np.stack([g.ravel() for g in grid], axis=1) if grid else np.empty((1, 0), dtype=np.int64)
+        return rows[self.valid(rows)]
 
     def random(self, n: int, rng: Generator) -> np.ndarray:
         found = np.empty((0, len(self.knobs)), dtype=np.int64)
