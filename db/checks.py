@@ -14,7 +14,7 @@ _INT_BOUND = 1 << 63
 _SHORT = 256
 _TEXT = 64 << 10
 _TRACE = 1 << 20
-_PROGRAM = 8 << 20
+PROGRAM = 8 << 20
 _MAX_SAMPLES = 4096
 
 
@@ -76,8 +76,8 @@ def check_limit(limit: int) -> None:
 def check_workload(key: str, name: str, program: str, script: str) -> None:
     check_text("key", key)
     check_text("name", name)
-    check_json("program", program, _PROGRAM)
-    check_text("script", script, _PROGRAM, empty=True)
+    check_json("program", program, PROGRAM)
+    check_text("script", script, PROGRAM, empty=True)
 
 
 def check_job(job: NewJob) -> None:
@@ -88,7 +88,7 @@ def check_job(job: NewJob) -> None:
     check_text("strategy", job.strategy)
     check_seconds("worker_wait", job.worker_wait, zero=True)
     check_word("origin", job.origin, ORIGINS)
-    check_json("spec", job.spec, _PROGRAM)
+    check_json("spec", job.spec, PROGRAM)
 
 
 def check_trial(trial: NewTrial) -> None:

@@ -165,6 +165,45 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class PastTrial:
+    """A settled trial as a later search reads it: as it is stored, to be checked by the reader."""
+
+    id: str
+    job: str
+    number: int
+    candidate_key: str
+    sketch: str
+    trace: str
+    features: bytes
+    feature_schema: int
+    outcome: Outcome
+    seconds: float | None
+    error: float | None
+    failure_kind: FailureKind | None
+    failure_message: str
+    failure_detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastSearch:
+    """A key that was searched before; `seconds`: of its best-known schedule. `structure` None: not known."""
+
+    workload: str
+    target: str
+    hardware: str
+    structure: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How many trials of a job's budget were measured by earlier jobs, and which of them was the fastest."""
+
+    trials: int
+    best: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SearchState:
     """How complete the search behind a best-known schedule is: `done` of `asked` trials; the job's state."""
 

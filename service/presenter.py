@@ -45,7 +45,7 @@ class Presenter:
             workload=workload,
             target=self._target(job.target),
             hardware=job.hardware,
-            budget=BudgetView(trials=job.trials, seconds=job.seconds),
+            budget=_budget(job),
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
@@ -122,6 +122,16 @@ class Presenter:
 
     def _read_target(self, key: str) -> TargetView:
         return target_view(TargetSpec(key, self._store.target(key).description))
+
+
+def _budget(job: Job) -> BudgetView:
+    asked = json.loads(job.spec).get("budget", {})
+    return BudgetView(
+        trials=job.trials,
+        seconds=job.seconds,
+        target_seconds=asked.get("target_seconds"),
+        patience=asked.get("patience"),
+    )
 
 
 def workload_view(workload: Workload) -> WorkloadView:

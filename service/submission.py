@@ -52,7 +52,7 @@ class Submission:
             workload=workload_view(self.workload),
             target=target_view(self.target),
             hardware=self.hardware,
-            budget=BudgetView(trials=budget.trials, seconds=budget.seconds),
+            budget=BudgetView(**budget.model_dump()),
         )
 
     def store(self, store: Store, settings: Settings) -> Job:

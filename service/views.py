@@ -62,8 +62,13 @@ class TargetView(View):
 
 
 class BudgetView(View):
+    """A search ends with whatever comes first: so many trials, seconds, a schedule that takes at most
+    `target_seconds`, or `patience` trials in a row without a new best."""
+
     trials: int
     seconds: float | None = None
+    target_seconds: float | None = None
+    patience: int | None = None
 
 
 class ProgressView(View):

@@ -81,12 +81,12 @@ class LocalSearch:
         return [] if self._over() else batch
 
     def _over(self) -> bool:
-        """Whether nothing more is to be measured: the time is used up, or too many trials failed in a row."""
+        """Whether nothing more is to be measured: the time is used up, or the session has had enough."""
         if self.seconds is not None and self._elapsed() >= self.seconds:
             when = "" if self.session.told else " before a trial was measured"
             self.session.close(f"the {self.seconds:g} s of the budget are used up{when}")
             return True
-        return self.session.state == "failed"
+        return self.session.finished
 
     def _measure_all(self, batch: list[Candidate]) -> None:
         for candidate in batch:

@@ -19,9 +19,10 @@ from ..compiler.space import (
 from ..compiler.target import Target
 from ..db.records import Job
 from ..db.store import CatalogStore
+from .budget import Budget
 from .task import TuningTask
 
-__all__ = ["open_task", "reopen_task"]
+__all__ = ["budget_of", "open_task", "reopen_task"]
 
 
 def open_task(
@@ -58,3 +59,9 @@ def reopen_task(job: Job, store: CatalogStore) -> TuningTask:
     program = json.loads(store.workload(job.workload).program)
     description = json.loads(store.target(job.target).description)
     return open_task(ir.from_json(program), Target.parse(description))
+
+
+def budget_of(job: Job) -> Budget:
+    """What a stored job may use: its target and its patience stand in the request that it was made from."""
+    asked = json.loads(job.spec).get("budget", {})
+    return Budget(job.trials, job.seconds, asked.get("target_seconds"), asked.get("patience"))

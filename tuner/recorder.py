@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 import rfc8785
@@ -12,6 +13,7 @@ from ..db.records import NewJob, Settlement
 from ..db.store import Store
 from ..db.words import FinalJobState
 from ..measure.messages import MeasureResult
+from .budget import Budget
 from .candidate import Candidate
 from .crown import Crowned
 from .job_log import JobLog
@@ -78,8 +80,7 @@ class StoreRecorder:
         *,
         hardware: str,
         facts: dict[str, Any],
-        trials: int,
-        seconds: float | None,
+        budget: Budget,
         seed: int,
         strategy: str,
         says: str,
@@ -92,14 +93,14 @@ class StoreRecorder:
         store.put_workload(task.workload_key, task.name, workload, task.script)
         store.put_target(task.target_key, target)
         store.put_hardware(hardware, _canonical(facts))
-        budget = {"trials": trials} | ({} if seconds is None else {"seconds": seconds})
-        spec = {"workload": task.workload, "target": task.target, "budget": budget, "seed": seed}
+        limits = {name: value for name, value in asdict(budget).items() if value is not None}
+        spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
         job = NewJob(
             workload=task.workload_key,
             target=task.target_key,
             hardware=hardware,
-            trials=trials,
-            seconds=seconds,
+            trials=budget.trials,
+            seconds=budget.seconds,
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,

@@ -13,6 +13,7 @@ from ..db.words import FINAL_JOB_STATES
 from .candidate import Candidate
 from .errors import TookTooLong
 from .job_log import JobLog
+from .opening import budget_of
 from .replay import outcome_of, resume
 from .session import TuningSession
 from .snapshot import Snapshot
@@ -101,7 +102,7 @@ class StoredSearch:
         return TuningSession(
             self._task.space,
             self._strategy,
-            self._job.trials,
+            budget_of(self._job),
             target=self._task.target_key,
             codegen=self._task.codegen,
             seed=self._job.seed,

@@ -16,6 +16,7 @@ from .budget import Budget
 from .candidate import Candidate, candidate_key
 from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
+from .goals import Goals
 from .outcome import Outcome, Trial
 from .pool import Pool, nothing_legal
 from .prior import Prior
@@ -48,7 +49,8 @@ class BestFound:
 
 
 class TuningSession:
-    """The search of one space within a budget of `trials` measurements.
+    """The search of one space within a budget: so many trials, fewer where it asks for a target or has a
+    patience. Its seconds are for whoever has a clock, who then calls `close`.
 
     A batch depends on the results of the batches up to two before it, in trial order, and on nothing else:
     its random stream is a function of (seed, batch). So the order and the time in which results arrive change
@@ -91,15 +93,18 @@ class TuningSession:
         self._seed = seed
         self._batch_size = batch_size
         self._failed = FailureCount(max_failures)
+        self._goals = Goals(self.budget)
         self._pools = [Pool(index, sketch) for index, sketch in enumerate(space.sketches)]
         self._candidates: list[Candidate] = []
         self._keys: set[str] = set()
         self._outcomes: dict[int, Outcome] = {}
+        self._failures: Counter[str] = Counter()
         self._events: list[BestFound] = []
         self._best: Trial | None = None
         self._next_batch = 0
         self._in_order = 0
         self._closed: tuple[EndState, str] | None = None
+        self._enough = False
         by_name = {pool.sketch.name: pool.index for pool in self._pools}
         self._defaults = [
             Point(by_name[name], np.array(row, dtype=np.int64), origin="default") for name, row in defaults
@@ -153,9 +158,7 @@ class TuningSession:
     @property
     def failures(self) -> dict[str, int]:
         """How many trials failed, by kind, most frequent first."""
-        return dict(
-            Counter(o.failure for o in self._outcomes.values() if o.failure is not None).most_common()
-        )
+        return dict(self._failures.most_common())
 
     @property
     def closed(self) -> bool:
@@ -164,15 +167,15 @@ class TuningSession:
 
     @property
     def finished(self) -> bool:
-        """Whether the search is over: nothing more to propose, and nothing more to wait for."""
+        """Whether the search is over: nothing more to propose, and nothing more worth waiting for."""
         return self.state != "running"
 
     @property
     def state(self) -> SessionState:
         """`running`, or the job state that the search has ended in."""
         state, _ = self._closed or ("completed", "")
-        if state == "failed":
-            return "failed"
+        if self._enough:
+            return state
         return state if self.closed and self.told == self.asked else "running"
 
     @property
@@ -233,9 +236,11 @@ class TuningSession:
         if number in self._outcomes:
             raise ValueError(f"trial {number} was told already")
         self._outcomes[number] = outcome
+        if outcome.failure is not None:
+            self._failures[outcome.failure] += 1
         if outcome.exact:
             self._consider(Trial(self._candidates[number], outcome))
-        self._count_failures_in_order()
+        self._judge_in_order()
 
     def close(self, reason: str) -> None:
         """Propose nothing more, as when the time is used up; what is out may still be told."""
@@ -312,10 +317,13 @@ class TuningSession:
         self._best = trial
         self._events.append(BestFound(trial.candidate.number, rank[0], trial.candidate.sketch))
 
-    def _count_failures_in_order(self) -> None:
-        while self._in_order in self._outcomes:
-            self._failed.count(self._outcomes[self._in_order])
+    def _judge_in_order(self) -> None:
+        while self._in_order in self._outcomes and not self._enough:
+            number, outcome = self._in_order, self._outcomes[self._in_order]
+            self._failed.count(outcome)
             self._in_order += 1
+            enough = self._goals.verdict(number, outcome)
             if (reason := self._failed.verdict(self.failures)) is not None:
-                self._closed = ("failed", reason)
-                return
+                self._closed, self._enough = ("failed", reason), True
+            elif enough is not None:
+                self._closed, self._enough = ("completed", enough), True

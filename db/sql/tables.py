@@ -40,6 +40,14 @@ workloads = Table(
     Column("created_at", Double, nullable=False),
 )
 
+structures = Table(
+    "structures",
+    metadata,
+    Column("workload", String, ForeignKey("workloads.key"), primary_key=True),
+    Column("structure", String, nullable=False),  # what programs that differ in their extents alone share
+    Index("ix_structures_structure", "structure"),
+)
+
 targets = Table(
     "targets",
     metadata,
@@ -84,6 +92,15 @@ jobs = Table(
     Index("ix_jobs_hardware", "hardware", "state", "seq"),
     Index("ix_jobs_key", "workload", "target", "hardware"),
     sqlite_autoincrement=True,  # pages are by seq: a number must not come back
+)
+
+warm_starts = Table(
+    "warm_starts",
+    metadata,
+    Column("job", String, ForeignKey("jobs.id"), primary_key=True),
+    Column("snapshot", Text, nullable=False),
+    Column("known", BigInteger, nullable=False),
+    Column("best", String, ForeignKey("trials.id")),  # the fastest of the known trials, of an earlier job
 )
 
 workers = Table(
@@ -176,6 +193,15 @@ attempts = Table(
 _running = text("state = 'started'")
 Index("uq_attempts_running", attempts.c.worker, unique=True, sqlite_where=_running, postgresql_where=_running)
 
+holdings = Table(
+    "holdings",
+    metadata,
+    Column("trial", String, ForeignKey("trials.id"), primary_key=True),
+    Column("job", String, ForeignKey("jobs.id"), nullable=False),
+    Column("holder", String, nullable=False),  # who measures it outside of the fleet
+    Index("ix_holdings_holder", "job", "holder"),
+)
+
 crashes = Table(
     "crashes",
     metadata,
@@ -194,6 +220,8 @@ schedules = Table(
     Column("trial", String, ForeignKey("trials.id"), nullable=False, unique=True),
     Column("seconds", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
+    Index("ix_schedules_hardware", "hardware", "updated_at"),
+    Index("ix_schedules_updated", "updated_at"),
 )
 
 retirements = Table(

@@ -252,9 +252,19 @@ def test_an_unknown_strategy_is_refused_before_anything_is_recorded(store: Store
     assert store.jobs().items == ()
 
 
-@pytest.mark.parametrize("budget", [{"trials": 0}, {"seconds": 0.0}, {"seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"trials": 0},
+        {"seconds": 0.0},
+        {"seconds": float("nan")},
+        {"target_seconds": 0.0},
+        {"target_seconds": float("inf")},
+        {"patience": 0},
+    ],
+)
 def test_a_budget_without_room_for_a_trial_is_refused(budget: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^a budget is at least 1 trial and above 0 s, not "):
+    with pytest.raises(ValueError, match=r"^a budget's (trials|seconds|target_seconds|patience) is "):
         tune(**budget)
 
 
