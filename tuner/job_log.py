@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from .pruning import pruned
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
@@ -23,7 +24,8 @@ class EventStore(Protocol):
 class JobLog:
     """The events of one job:
 
-    - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
+    - `search` when a process begins to search: {strategy (with its cost model), sketches, space (for each
+      sketch, what its constraints rule out: see Pruning), resumed_trials};
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
     - `crowned` when the fastest were timed once more: {number, seconds, contenders}.
@@ -41,7 +43,9 @@ class JobLog:
 
     def search(self, strategy: str, resumed: int) -> None:
         sketches = [sketch.name for sketch in self._task.space.sketches]
-        self._write("search", {"strategy": strategy, "sketches": sketches, "resumed_trials": resumed})
+        space = [sketch.to_json() for sketch in pruned(self._task.space)]
+        data = {"strategy": strategy, "sketches": sketches, "space": space, "resumed_trials": resumed}
+        self._write("search", data)
 
     def best(self, found: BestFound) -> None:
         self._write(

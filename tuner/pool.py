@@ -75,6 +75,12 @@ class Pool:
     def taken(self, row: Row) -> bool:
         return int(self.codes(row[None, :])[0]) in self._taken
 
+    def legal(self, row: Row) -> bool:
+        """Whether it is a configuration of this sketch that satisfies every constraint."""
+        if row.shape != (len(self._domains),) or not all(map(np.isin, row, self._domains)):
+            return False
+        return bool(self.columns.valid(row[None, :])[0])
+
     def unique(self, pop: Population) -> Population:
         """The rows, each once, in the order of their first appearance."""
         _, first = np.unique(self.codes(pop), return_index=True)

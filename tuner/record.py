@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..compiler.schedule import Trace
 from .outcome import Trial
+from .pruning import Pruning
 from .session import EndState
 
 __all__ = ["TuningRecord"]
@@ -19,7 +20,8 @@ class TuningRecord:
     `seconds` per call, `samples` and `best` are None (`samples` empty) where no trial gave a time. `samples`
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
     goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
-    measuring. `job`: the id under which the trials are recorded, None without a store.
+    measuring. `job`: the id under which the trials are recorded, None without a store. `pruning`: for each
+    sketch how many configurations its constraints ruled out before anything was built.
     """
 
     workload: str
@@ -37,6 +39,7 @@ class TuningRecord:
     strategy: str
     flops: int | None
     job: str | None
+    pruning: tuple[Pruning, ...] = ()
 
     @property
     def trace(self) -> Trace | None:

@@ -24,6 +24,7 @@ from .errors import NotASqlStore
 from .local import LocalSearch, Measurer
 from .opening import open_task
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
+from .pruning import pruned
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .session import TuningSession
@@ -161,6 +162,7 @@ class Tuner:
             strategy=says,
             flops=task.flops,
             job=recorder.job,
+            pruning=pruned(task.space),
         )
 
     def _recorder(self, says: str) -> Recorder:
