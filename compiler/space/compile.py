@@ -111,9 +111,9 @@ class Evaluator:
         values: list[Any] = [*columns, *out, *rooms, *plan.numbers]
         for function, given, made in plan.steps:
             if len(given) == 2:
-                function(values[given[0]], values[given[1]], values[made])
+                function(values[given[0]], values[given[1]], out=values[made])
             else:
-                function(values[given[0]], values[made])
+                function(values[given[0]], out=values[made])
         for row, source in plan.copies:
             out[row] = values[source]
         return out
