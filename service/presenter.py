@@ -45,10 +45,16 @@ class Presenter:
             workload=workload,
             target=self._target(job.target),
             hardware=job.hardware,
-            budget=_budget(job),
+            budget=BudgetView(
+                trials=job.trials,
+                seconds=job.seconds,
+                target_seconds=job.target_seconds,
+                patience=job.patience,
+            ),
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
+            history=job.history,
             created_at=job.created_at,
             finished_at=job.finished_at,
             progress=self._progress(job, best, workload.flops),
@@ -124,16 +130,6 @@ class Presenter:
         return target_view(TargetSpec(key, self._store.target(key).description))
 
 
-def _budget(job: Job) -> BudgetView:
-    asked = json.loads(job.spec).get("budget", {})
-    return BudgetView(
-        trials=job.trials,
-        seconds=job.seconds,
-        target_seconds=asked.get("target_seconds"),
-        patience=asked.get("patience"),
-    )
-
-
 def workload_view(workload: Workload) -> WorkloadView:
     return WorkloadView(key=workload.key, name=workload.name, script=workload.script, flops=workload.flops)
 
@@ -157,6 +153,10 @@ def trial_view(trial: Trial) -> TrialView:
         detail=detail or None,
         worker=trial.worker,
         attempt=trial.attempt,
+        batch=trial.batch,
+        predicted=trial.predicted,
+        origin=trial.origin,
+        disturbed=trial.disturbed,
     )
 
 

@@ -70,6 +70,8 @@ class Submission:
                 hardware=self.hardware,
                 trials=request.budget.trials,
                 seconds=request.budget.seconds,
+                target_seconds=request.budget.target_seconds,
+                patience=request.budget.patience,
                 seed=request.seed,
                 strategy=request.strategy,
                 worker_wait=request.worker_wait or settings.worker_wait,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .budget import Budget
 from .outcome import Outcome
 
@@ -14,8 +16,10 @@ class Goals:
     Cancelled trials count neither way: nobody knows what they would have brought.
     """
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, known: float | None = None) -> None:
+        """`known`: the best time of earlier searches, from which progress counts."""
         self._budget = budget
+        self._known = math.inf if known is None else known
         self._best: tuple[int, float] | None = None
         self._in_vain = 0
 
@@ -24,7 +28,7 @@ class Goals:
         if outcome.failure == "cancelled":
             return None
         seconds = outcome.seconds if outcome.exact else None
-        if seconds is not None and (self._best is None or seconds < self._best[1]):
+        if seconds is not None and seconds < (self._known if self._best is None else self._best[1]):
             self._best, self._in_vain = (number, seconds), 0
         else:
             self._in_vain += 1
@@ -36,6 +40,8 @@ class Goals:
         return None
 
     def _brought(self) -> str:
+        if self._best is None and self._known < math.inf:
+            return f"brought nothing faster than what was known ({self._known:.4g} s)"
         if self._best is None:
             return "brought no time at all"
         number, seconds = self._best

@@ -6,9 +6,11 @@ import json
 from dataclasses import dataclass
 
 from ..compiler.schedule import Trace
+from .model_quality import ModelQuality
 from .outcome import Trial
 from .pruning import Pruning
 from .session import EndState
+from .time_split import TimeSplit
 
 __all__ = ["TuningRecord"]
 
@@ -20,8 +22,9 @@ class TuningRecord:
     `seconds` per call, `samples` and `best` are None (`samples` empty) where no trial gave a time. `samples`
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
     goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
-    measuring. `job`: the id under which the trials are recorded, None without a store. `pruning`: for each
-    sketch how many configurations its constraints ruled out before anything was built.
+    measuring. `split` says where all of the wall time went, and `model` how well the cost model predicted
+    what was measured after it. `job`: the id under which the trials are recorded, None without a store.
+    `pruning`: for each sketch how many configurations its constraints ruled out before anything was built.
     """
 
     workload: str
@@ -39,6 +42,8 @@ class TuningRecord:
     strategy: str
     flops: int | None
     job: str | None
+    split: TimeSplit
+    model: ModelQuality
     pruning: tuple[Pruning, ...] = ()
 
     @property

@@ -17,10 +17,12 @@ from .budget import Budget
 from .candidate import Candidate
 from .crown import Crowned
 from .job_log import JobLog
+from .model_quality import ModelQuality, RoundQuality
 from .search import new_trials
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
+from .time_split import TimeSplit
 
 __all__ = ["NoRecorder", "Recorder", "StoreRecorder"]
 
@@ -38,7 +40,11 @@ class Recorder(Protocol):
 
     def best(self, found: BestFound) -> None: ...
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None: ...
+
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None: ...
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None: ...
 
     def crowned(self, crowned: Crowned) -> None: ...
 
@@ -60,7 +66,13 @@ class NoRecorder:
     def best(self, found: BestFound) -> None:
         return
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        return
+
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
+        return
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
         return
 
     def crowned(self, crowned: Crowned) -> None:
@@ -101,6 +113,8 @@ class StoreRecorder:
             hardware=hardware,
             trials=budget.trials,
             seconds=budget.seconds,
+            target_seconds=budget.target_seconds,
+            patience=budget.patience,
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,
@@ -123,6 +137,12 @@ class StoreRecorder:
 
     def best(self, found: BestFound) -> None:
         self._log.best(found)
+
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        self._log.model(quality, overall)
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
+        self._log.report(split, model)
 
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
         self._log.progress(snapshot, last=last)
@@ -156,6 +176,7 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         codegen_version=codegen,
+        disturbed=result.disturbed,
     )
 
 

@@ -31,6 +31,7 @@ from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import load_strategy
 from .task import TuningTask
+from .time_split import Stopwatch
 
 __all__ = ["Tuner", "TuningRecord", "tune"]
 
@@ -71,8 +72,11 @@ def tune(
     NoLegalCandidate, UnknownStrategy, NotASqlStore, and MeasureError where nothing can be measured here.
     Candidates that fail are counted in the record; where all fail, its state is `failed` and it has no trace.
     """
+    watch = Stopwatch()
+    with watch.part("generate"):
+        task = open_task(func, Target.parse(target), space, constraints)
     tuner = Tuner(
-        task=open_task(func, Target.parse(target), space, constraints),
+        task=task,
         hardware=detect(),
         trials=trials,
         seconds=seconds,
@@ -84,6 +88,7 @@ def tune(
         display=_display(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
+        watch=watch,
     )
     with Runner() as runner:
         return tuner.run(runner)
@@ -106,6 +111,7 @@ class Tuner:
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     def __post_init__(self) -> None:
         if self.store is not None and not hasattr(self.store, "settle_local"):
@@ -129,6 +135,7 @@ class Tuner:
             codegen=task.codegen,
             seed=self.seed,
             defaults=task.defaults,
+            watch=self.watch,
         )
         recorder = self._recorder(says)
         search = LocalSearch(
@@ -142,9 +149,13 @@ class Tuner:
             limits=self.limits,
             clock=self.clock,
             observer=self.observer,
+            watch=self.watch,
         )
         with _Ending(recorder, session), self.display:
             crowned = search.run()
+            wall = self.clock() - begun
+            split, model = self.watch.split(wall), search.model.quality
+            recorder.report(split, model)
         state, reason = session.conclusion
         return TuningRecord(
             workload=task.workload_key,
@@ -157,12 +168,14 @@ class Tuner:
             best=crowned.winner if crowned else None,
             trial_count=session.told,
             failures=session.failures,
-            wall_seconds=self.clock() - begun,
+            wall_seconds=wall,
             search_seconds=search.search_seconds,
             strategy=says,
             flops=task.flops,
             job=recorder.job,
             pruning=pruned(task.space),
+            split=split,
+            model=model,
         )
 
     def _recorder(self, says: str) -> Recorder:

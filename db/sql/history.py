@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, insert, select
 
 from ..checks import PROGRAM, check_int, check_json, check_limit, check_text
 from ..records import Known, PastSearch, PastTrial
@@ -12,7 +12,7 @@ from ..words import OPEN_OUTCOMES
 from .catalog import require
 from .job_rows import job_row, searched_row
 from .part import Part, upsert
-from .tables import jobs, schedules, structures, trials, warm_starts, workloads
+from .tables import jobs, retirements, schedules, structures, trials, warm_starts, workloads
 
 _COLUMNS = tuple(trials.c[field.name] for field in fields(PastTrial))
 _NO_RESULT = (*OPEN_OUTCOMES, "cancelled", "worker_lost")
@@ -29,7 +29,7 @@ class HistoryPart(Part):
             select(*_COLUMNS)
             .join_from(jobs, trials, trials.c.job == jobs.c.id)
             .where(*_of_key(workload, target, hardware), trials.c.codegen_version == codegen_version)
-            .where(trials.c.outcome.not_in(_NO_RESULT))
+            .where(trials.c.outcome.not_in(_NO_RESULT), ~_retired(hardware))
             .order_by(jobs.c.seq.desc(), trials.c.number.desc())
             .limit(limit)
         )
@@ -55,7 +55,7 @@ class HistoryPart(Part):
         found: dict[str, PastTrial] = {}
         with self._database.read() as conn:
             for job in reversed(conn.execute(newest).scalars().all()):
-                of_job = select(*_COLUMNS).where(trials.c.job == job)
+                of_job = select(*_COLUMNS).where(trials.c.job == job, ~_retired(search.hardware))
                 timed = of_job.where(trials.c.outcome == "ok")
                 timed = timed.order_by(trials.c.seconds, trials.c.number).limit(fastest)
                 early = of_job.where(trials.c.number < first, trials.c.outcome.not_in(_NO_RESULT))
@@ -112,6 +112,11 @@ def _kept(conn: Connection, job_id: str) -> str | None:
 
 def _of_key(workload: str, target: str, hardware: str) -> tuple[ColumnElement[bool], ...]:
     return jobs.c.workload == workload, jobs.c.target == target, jobs.c.hardware == hardware
+
+
+def _retired(hardware: str) -> ColumnElement[bool]:
+    same = retirements.c.candidate_key == trials.c.candidate_key
+    return exists().where(same, retirements.c.hardware == hardware)
 
 
 def _searches(conn: Connection, chosen: Iterable[ColumnElement[bool]], limit: int) -> list[PastSearch]:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -88,6 +89,12 @@ jobs = Table(
     Column("waiting_since", Double),
     Column("finished_at", Double),
     Column("active_at", Double, nullable=False),  # the last write of its search: tells a dead local job
+    Column("target_seconds", Double),
+    Column("patience", BigInteger),
+    Column("history", String, nullable=False, server_default=text("'use'")),
+    Column("paused_at", Double),
+    Column("paused_seconds", Double, nullable=False, server_default=text("0")),
+    Column("process", Text, nullable=False, server_default=text("''")),  # who tunes a local job
     Index("ix_jobs_state", "state", "seq"),
     Index("ix_jobs_hardware", "hardware", "state", "seq"),
     Index("ix_jobs_key", "workload", "target", "hardware"),
@@ -169,6 +176,11 @@ trials = Table(
     Column("created_at", Double, nullable=False),
     Column("started_at", Double),
     Column("settled_at", Double),
+    Column("predicted", Double),
+    Column("origin", String, nullable=False, server_default=text("''")),
+    Column("disturbed", Boolean(create_constraint=False), nullable=False, server_default=false()),
+    Column("first_seconds", Double),  # what the search was told, of a trial that was timed again since
+    Column("first_samples", Text),
     UniqueConstraint("job", "number"),
     UniqueConstraint("job", "candidate_key"),
     CheckConstraint("(outcome IN ('ok', 'censored')) = (seconds IS NOT NULL)", name="success_has_seconds"),

@@ -49,6 +49,13 @@ def test_past_trials_leave_out_what_has_no_result_and_what_infrastructure_lost(s
     assert past(scene) == [(job.id, 2)]
 
 
+def test_what_was_retired_is_no_longer_known(scene):
+    job = tuned(scene, [1.0, 2.0])
+    scene.store.retire(f"{job.id}.0", "does not replay")
+    sample = scene.store.sampled_trials(PastSearch("w", "t", "h", None, 1.0), fastest=2, first=2)
+    assert past(scene) == [(trial.job, trial.number) for trial in sample] == [(job.id, 1)]
+
+
 def test_past_trials_are_at_most_the_newest_of_the_limit(scene):
     tuned(scene, [1.0, 2.0], "a")
     newest = tuned(scene, [3.0, 4.0, 5.0], "b")

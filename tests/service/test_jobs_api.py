@@ -55,6 +55,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "seed": 0,
         "strategy": "evolutionary",
         "worker_wait": 600.0,
+        "history": "use",
         "finished_at": None,
         "progress": {
             "done": 0,
@@ -364,6 +365,7 @@ def test_trials_say_what_came_of_each_candidate(api: Api) -> None:
     settle(api.store, [1e-5, "build_error"], worker)
     answer = api.http.get(f"/v1/jobs/{job.id}/trials").json()
     plain = {"sketch": "tiled", "samples": [], "seconds": None, "error": None, "message": "", "detail": None}
+    plain |= {"batch": 0, "predicted": None, "origin": "", "disturbed": False}
     assert answer == {
         "trials": [
             {

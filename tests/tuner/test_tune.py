@@ -16,6 +16,7 @@ from tilewright.compiler.target import Hardware
 from tilewright.db import Store, open_store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
+from tilewright.tuner.model_quality import ModelQuality
 from tilewright.tuner.progress import TerminalProgress, describe
 from tilewright.tuner.pruning import pruned
 from tilewright.tuner.record import TuningRecord
@@ -66,6 +67,8 @@ def test_the_record_says_what_was_found_and_how() -> None:
         flops=2_000_000,
         job=None,
         pruning=pruned(tiles()),
+        split=record.split,
+        model=ModelQuality(),
     )
 
 
