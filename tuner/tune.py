@@ -30,6 +30,7 @@ from .look_back import look_back
 from .opening import open_task
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
+from .pruning import pruned
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .session import TuningSession
@@ -190,6 +191,7 @@ class Tuner:
             strategy=says,
             flops=task.flops,
             job=recorder.job,
+            pruning=pruned(task.space),
             split=split,
             model=model,
         )

@@ -16,12 +16,12 @@ from .batches import batches
 from .factors import (
     MAX_BODY,
     MAX_LOADS,
-    MAX_PANEL_BYTES,
     MIN_ACCUMULATORS,
     REGISTERS,
     TILES,
     divisors,
     fit,
+    panel_bytes,
 )
 from .groups import Group
 from .lanes import lane_widths
@@ -244,7 +244,7 @@ class ContractionTiles(Tiling):
         panel = poly(self.element)
         for loop in loops:
             panel = panel * loop.var.extent
-        self.limit(f"panel of {buffer.name}", panel, MAX_PANEL_BYTES)
+        self.limit(f"panel of {buffer.name}", panel, panel_bytes(self.target))
 
     def turn_pack(self, buffer: Buffer, loops: list[LoopRV], rows: BlockRV) -> None:
         """Copies square blocks: vectors along the source's rows, then vectors across these."""

@@ -18,6 +18,7 @@ from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
 from tilewright.tuner.model_quality import ModelQuality
 from tilewright.tuner.progress import TerminalProgress, describe
+from tilewright.tuner.pruning import pruned
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.snapshot import Snapshot
 from tilewright.tuner.tune import Tuner
@@ -65,6 +66,7 @@ def test_the_record_says_what_was_found_and_how() -> None:
         strategy="random",
         flops=2_000_000,
         job=None,
+        pruning=pruned(tiles()),
         split=record.split,
         model=ModelQuality(),
     )
