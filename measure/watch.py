@@ -13,6 +13,7 @@ from typing import Any
 from . import child, frames
 from .messages import Failure, FailureKind, MeasureInput, MeasureResult, MessageError
 from .program import Body
+from .timing import longest_first_call
 from .words import Tail, clip
 
 # A result is a few hundred bytes and its texts are clipped: more is a candidate that writes on its own.
@@ -137,7 +138,8 @@ class _Watch:
         if isinstance(outcome, MeasureResult):
             result = outcome
         else:
-            result = MeasureResult.failed(self.item, outcome or self._death(status))
+            ended = outcome or self._out_of_the_race(status) or self._death(status)
+            result = ended if isinstance(ended, MeasureResult) else MeasureResult.failed(self.item, ended)
         if failure := result.failure:
             since = self.started if self.built is None else self.built
             elapsed = now - since if failure.elapsed is None else failure.elapsed
@@ -148,6 +150,15 @@ class _Watch:
             build_seconds=(self.built or now) - self.started,
             wall_seconds=now - self.started,
         )
+
+    def _out_of_the_race(self, status: int) -> MeasureResult | None:
+        """Of a child whose first call was ended by its alarm: that it is slower than so."""
+        limit = longest_first_call(self.item.best_seconds)
+        if self.built is None or not limit or not os.WIFSIGNALED(status):
+            return None
+        if os.WTERMSIG(status) != signal.SIGPROF:
+            return None
+        return MeasureResult(self.item.item, self.item.attempt, limit, (limit,), censored=True)
 
     def _death(self, status: int) -> Failure:
         """Why a child is dead that said nothing."""

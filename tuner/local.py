@@ -34,7 +34,8 @@ class Measurer(Protocol):
 @dataclass(slots=True)
 class LocalSearch:
     """Asks a session, measures, tells it, and crowns the best in the end. `seconds` bounds the search; what
-    the final rounds take comes after it.
+    the final rounds take comes after it. `racing`: candidates are stopped early that are clearly slower than
+    the best so far.
 
     While one batch is measured (in another process), the next one is thought of in a thread, where there is a
     CPU to do it on beside those that the kernels' threads take; by the session's rule this changes no result.
@@ -49,6 +50,7 @@ class LocalSearch:
     seconds: float | None = None
     limits: Limits = field(default_factory=Limits)
     crowning: Crowning = field(default_factory=Crowning)
+    racing: bool = True
     clock: Callable[[], float] = time.monotonic
     observer: Callable[[Snapshot], None] | None = None
     search_seconds: float = 0.0
@@ -93,7 +95,7 @@ class LocalSearch:
             if self._over():
                 return
             best = self.session.best
-            result = self._measure(candidate, best.outcome.seconds if best else None)
+            result = self._measure(candidate, best.outcome.seconds if best and self.racing else None)
             self.recorder.settled(candidate, result)
             self.session.tell(candidate.number, Outcome.of(result))
             for found in islice(self.session.events, self._announced, None):

@@ -84,7 +84,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """`tune` with its parts handed in."""
+    """`tune` with its parts handed in. `racing` off: every candidate is timed in full, however slow."""
 
     task: TuningTask
     hardware: Hardware
@@ -96,6 +96,7 @@ class Tuner:
     display: ProgressDisplay = field(default_factory=NoProgress)
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
+    racing: bool = True
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
@@ -130,6 +131,7 @@ class Tuner:
             seed=self.seed,
             seconds=self.seconds,
             limits=self.limits,
+            racing=self.racing,
             clock=self.clock,
             observer=self.observer,
         )
