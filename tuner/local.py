@@ -26,9 +26,9 @@ __all__ = ["LocalSearch", "Measurer"]
 
 
 class Measurer(Protocol):
-    """What measures candidates, one at a time: measure.Runner."""
+    """What measures candidates, one at a time, and may build the next one meanwhile: measure.Runner."""
 
-    def measure(self, item: MeasureInput, /) -> MeasureResult: ...
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None, /) -> MeasureResult: ...
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class LocalSearch:
             while batch:
                 self.recorder.asked(batch)
                 ahead = thread.submit(self._ask) if has_cpu else None
-                self._measure_all(batch)
+                self._measure_all(batch, ahead)
                 batch = self._next(ahead)
         self._watch(last=True)
         return self._crown()
@@ -90,12 +90,16 @@ class LocalSearch:
             return True
         return self.session.state == "failed"
 
-    def _measure_all(self, batch: list[Candidate]) -> None:
-        for candidate in batch:
+    def _measure_all(self, batch: list[Candidate], ahead: Future[list[Candidate]] | None) -> None:
+        for number, candidate in enumerate(batch, 1):
             if self._over():
                 return
             best = self.session.best
-            result = self._measure(candidate, best.outcome.seconds if best and self.racing else None)
+            result = self._measure(
+                candidate,
+                best.outcome.seconds if best and self.racing else None,
+                next(iter(batch[number:] or _asked(ahead)), None),
+            )
             self.recorder.settled(candidate, result)
             self.session.tell(candidate.number, Outcome.of(result))
             for found in islice(self.session.events, self._announced, None):
@@ -103,18 +107,22 @@ class LocalSearch:
             self._announced = len(self.session.events)
             self._watch()
 
-    def _measure(self, candidate: Candidate, best_seconds: float | None) -> MeasureResult:
-        return self.measurer.measure(
-            MeasureInput(
-                item=f"trial-{candidate.number}",
-                attempt=1,
-                workload=self.task.workload,
-                target=self.task.target,
-                trace=json.loads(candidate.trace),
-                input_seed=input_seed(self.seed),
-                limits=self.limits,
-                best_seconds=best_seconds,
-            )
+    def _measure(
+        self, candidate: Candidate, best_seconds: float | None, ahead: Candidate | None = None
+    ) -> MeasureResult:
+        next_one = None if ahead is None else self._item(ahead, best_seconds)
+        return self.measurer.measure(self._item(candidate, best_seconds), next_one)
+
+    def _item(self, candidate: Candidate, best_seconds: float | None) -> MeasureInput:
+        return MeasureInput(
+            item=f"trial-{candidate.number}",
+            attempt=1,
+            workload=self.task.workload,
+            target=self.task.target,
+            trace=json.loads(candidate.trace),
+            input_seed=input_seed(self.seed),
+            limits=self.limits,
+            best_seconds=best_seconds,
         )
 
     def _crown(self) -> Crowned | None:
@@ -135,6 +143,11 @@ class LocalSearch:
         self.recorder.progress(snapshot, last=last)
         if self.observer is not None:
             self.observer(snapshot)
+
+
+def _asked(ahead: Future[list[Candidate]] | None) -> list[Candidate]:
+    """The batch that was thought of ahead, if it is there already."""
+    return [] if ahead is None or not ahead.done() or ahead.exception() else ahead.result()
 
 
 def _cpus() -> int:
