@@ -1,7 +1,7 @@
 """The fork server: a process of one thread that has everything loaded and forks a child for each candidate.
 
 Run as `python -m tilewright.measure.zygote DESCRIPTOR PROGRAM` with a socket on DESCRIPTOR, over which
-requests {"item": a MeasureInput, "ahead": the one after it, or null} and MeasureResults travel as frames, and a
+requests {"item": a MeasureInput, "ahead": the next one, or null} and MeasureResults travel as frames, and a
 pipe on stdin that its parent holds open as it lives.
 """
 
