@@ -117,7 +117,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """`tune` with its parts handed in."""
+    """`tune` with its parts handed in. `racing` off: every candidate is timed in full, however slow."""
 
     task: TuningTask
     hardware: Hardware
@@ -133,6 +133,7 @@ class Tuner:
     display: ProgressDisplay = field(default_factory=NoProgress)
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
+    racing: bool = True
     clock: Callable[[], float] = time.monotonic
     watch: Stopwatch = field(default_factory=Stopwatch)
 
@@ -163,6 +164,7 @@ class Tuner:
             seed=self.seed,
             seconds=self.seconds,
             limits=self.limits,
+            racing=self.racing,
             clock=self.clock,
             observer=self.observer,
             watch=self.watch,

@@ -225,7 +225,7 @@ class FakeMachine:
     before: Callable[[int], None] = lambda number: None
     items: list[MeasureInput] = field(default_factory=list)
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
         number = len(self.items)
         self.items.append(item)
         self.before(number)

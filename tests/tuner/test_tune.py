@@ -79,6 +79,17 @@ def test_the_best_is_the_fastest_trial() -> None:
     assert tile_seconds(json.loads(record.best.candidate.trace)) == record.seconds
 
 
+def test_candidates_race_against_the_best_so_far_unless_told_not_to() -> None:
+    racing, alone = FakeMachine(), FakeMachine()
+    tune(racing, strategy="random")
+    tune(alone, strategy="random", racing=False)
+    times = [tile_seconds(item.trace) for item in racing.items[:24]]
+    assert [item.best_seconds for item in racing.items[:24]] == [
+        min(times[:number], default=None) for number in range(24)
+    ]
+    assert {item.best_seconds for item in alone.items} == {None}
+
+
 def test_operations_a_second_follow_from_the_time() -> None:
     record = tune(FakeMachine(lambda trace: 1e-3), trials=1)
     assert record.gflops == pytest.approx(2.0)
