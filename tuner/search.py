@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -92,9 +93,7 @@ class StoredSearch:
                 self._task,
             )
         self._announced = len(session.events)
-        self._model = ModelWatch(session)
-        for _ in self._model.fresh():
-            pass  # told before this process
+        self._model = self._watched(session)
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
         while not session.finished:
@@ -130,6 +129,14 @@ class StoredSearch:
             )
             self._log.warm_start(start)
         return Beginning.of(self._task, suggested_in(self._job), Start.from_json(kept), self._store)
+
+    def _watched(self, session: TuningSession) -> ModelWatch:
+        """The watch of the session's model, past what an earlier process has said of it."""
+        watch = ModelWatch(session)
+        said = self._store.last_event(self._job.id, "model")
+        if said is not None:
+            watch.skip(json.loads(said.data)["batch"])
+        return watch
 
     def _ask(self, session: TuningSession) -> bool:
         if not session.ready or self._job.state == "paused":
