@@ -10,7 +10,7 @@ from ..ir import Block, LoopKind, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
 from .dot import summed
-from .groups import Group, groups_of, inline_elementwise
+from .groups import Group, constants_first, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch
@@ -39,6 +39,7 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
         return _as_written(func, {})
     base = Schedule(func)
     inline_elementwise(base)
+    constants_first(base)
     if target.num_threads > 1 and target.math == "reassoc":
         deal_out(base, target.num_threads)
     refused: dict[str, str] = {}
