@@ -123,7 +123,9 @@ def _is_moved(main: Block, buffer: Buffer) -> bool:
     windows = Windows.of(main)
     if windows is None:
         return True
-    return any(set(windows.places) & i.vars() for x in loads(main.value) if x.buffer is buffer for i in x.indices)
+    return any(
+        set(windows.places) & i.vars() for x in loads(main.value) if x.buffer is buffer for i in x.indices
+    )
 
 
 def _epilogue(func: PrimFunc, main: Block) -> str | None:
