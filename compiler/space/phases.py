@@ -1,5 +1,5 @@
-"""The rule for what is put together from phases: elements a stride apart come from neighbours of one array, as
-in `Y[j] = P[j % 2, j // 2]`.
+"""The rule for what is put together from phases: elements a stride apart come from neighbours of one array,
+as in `Y[j] = P[j % 2, j // 2]`.
 
 The places of a phase run in lanes, the phases one after the other around them, and what they give is written
 side by side.

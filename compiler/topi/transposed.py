@@ -16,8 +16,8 @@ from .window import zero
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """One dimension. An output at `u = stride * t + p`, counted with the padding in front, takes the taps `p +
-    stride * m` of the kernel, each from the input at `t - m`: windows of `taps` neighbours, the same for
+    """One dimension. An output at `u = stride * t + p`, counted with the padding in front, takes the taps
+    `p + stride * m` of the kernel, each from the input at `t - m`: windows of `taps` neighbours, the same for
     every phase `p`. first: the lowest `t` of an output. count: how many there are. shift: where in its
     first `t` the first output lies."""
 
