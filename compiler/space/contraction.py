@@ -109,7 +109,12 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         for inline in (True, False) if produced - set(packed) else (bool(produced),):
             name = _name(main, lane, packed, inline, group)
             yield Contraction(lane, packed, inline, name)
-            if lane is not None and long_reduction(func, main, target) is not None:
+            # What is packed ahead lies in the order of the tiles however long the reduction is.
+            if (
+                lane is not None
+                and not constants_of(func, main)
+                and long_reduction(func, main, target) is not None
+            ):
                 yield Contraction(lane, packed, inline, f"{name}, blocks of the reduction", True)
 
 

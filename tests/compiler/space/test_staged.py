@@ -36,6 +36,11 @@ def test_other_reductions_are_taken_whole(k: int, why: str, target: Target) -> N
     assert staged(matmul(64, 64, k), target) == [], why
 
 
+def test_constants_are_packed_in_the_order_of_the_tiles_instead(target: Target) -> None:
+    request = {"op": "dense", "m": 9, "n": 67, "k": 1032, "constant_weights": True}
+    assert staged(topi.create(request), target) == []
+
+
 def test_the_order_of_additions_is_kept_where_it_is_the_programs() -> None:
     func = matmul(64, 64, 2048)
     (_, main), *_ = func.blocks()
@@ -55,7 +60,6 @@ REQUESTS = {
     "epilogue": {"op": "dense", "m": 9, "n": 67, "k": 1032, "bias": True, "activation": "gelu"},
     "batches": {"op": "batch_matmul", "b": 3, "m": 7, "n": 50, "k": 1024},
     "batches, rows by rows": {"op": "batch_matmul", "b": 2, "m": 33, "n": 50, "k": 1024, "transpose_b": True},
-    "constants": {"op": "dense", "m": 9, "n": 67, "k": 1032, "constant_weights": True},
     "rows by rows": {"op": "dense", "m": 40, "n": 67, "k": 1024, "weights": "nk", "bias": True},
     "pointwise": {
         "op": "conv2d",
