@@ -19,9 +19,12 @@ from .records import (
     Event,
     Hardware,
     Job,
+    Known,
     NewJob,
     NewTrial,
     Page,
+    PastSearch,
+    PastTrial,
     Settlement,
     Target,
     Token,
@@ -137,6 +140,42 @@ class TrialStore(Protocol):
         """
 
 
+class HistoryStore(Protocol):
+    """What earlier searches leave to later ones. No call reads more than its limit, whatever is stored."""
+
+    def past_trials(
+        self, workload: str, target: str, hardware: str, codegen_version: str, limit: int = 10_000
+    ) -> list[PastTrial]:
+        """Trials of exactly this key and version that have a result, which is no loss of a worker and no
+        cancellation, and were not retired: those of the newest jobs, the oldest job first, by number."""
+
+    def past_searches(self, hardware: str, structure: str, limit: int = 32) -> list[PastSearch]:
+        """Keys with a best-known schedule: of workloads of this structure first, then any; within each, this
+        hardware before others, and what was improved last before the rest."""
+
+    def sampled_trials(self, search: PastSearch, fastest: int, first: int) -> list[PastTrial]:
+        """Of each of the four newest jobs of a key: the `fastest` trials, and those with a result among the
+        `first` numbers, which no result has led to. In order of job and number, each once."""
+
+    def past_trials_by_id(self, ids: Sequence[str]) -> list[PastTrial]:
+        """The trials that still exist and have a result, in the order of `ids`."""
+
+    def put_structure(self, workload: str, structure: str) -> None:
+        """Say what the workload shares with those that differ in their extents alone."""
+
+    def put_warm_start(
+        self, job_id: str, epoch: int, snapshot: str, known: int = 0, best: str | None = None
+    ) -> str:
+        """Keep what a search began with (JSON), and how many trials of its budget were `known`; returns what
+        is kept: the first that was put. StaleSearch, JobOver."""
+
+    def warm_start(self, job_id: str) -> str | None:
+        """What `put_warm_start` keeps; None where nothing was put."""
+
+    def known(self, job_id: str) -> Known:
+        """What `put_warm_start` was told; none where nothing was put."""
+
+
 class ScheduleStore(Protocol):
     """Best-known schedules, one for each (workload, target, hardware).
 
@@ -178,7 +217,9 @@ class TokenStore(Protocol):
         """From now on its secret opens nothing. May be repeated."""
 
 
-class Store(CatalogStore, JobStore, TrialStore, ScheduleStore, FleetStore, TokenStore, Protocol):
+class Store(
+    CatalogStore, JobStore, TrialStore, HistoryStore, ScheduleStore, FleetStore, TokenStore, Protocol
+):
     """Everything a service, a search and `tw.tune` keep."""
 
     def ping(self) -> None:

@@ -99,20 +99,28 @@ class Client:
         target: str | Mapping[str, Any] = "llvm",
         trials: int = 64,
         seconds: float | None = None,
+        target_seconds: float | None = None,
+        patience: int | None = None,
         hardware: str | None = None,
         seed: int = 0,
         strategy: str = "evolutionary",
         worker_wait: float | None = None,
     ) -> JobView:
         """Create a job. Not retried once the request was sent: that could make two."""
-        body = _job_body(workload, target, trials, seconds, hardware, seed, strategy, worker_wait)
+        budget = {
+            "trials": trials,
+            "seconds": seconds,
+            "target_seconds": target_seconds,
+            "patience": patience,
+        }
+        body = _job_body(workload, target, budget, hardware, seed, strategy, worker_wait)
         return JobView.model_validate(self._transport.request("POST", "/v1/jobs", json=body).json())
 
     def validate(
         self, workload: Mapping[str, Any], *, target: str | Mapping[str, Any] = "llvm", trials: int = 64
     ) -> ValidationView:
         """What `submit` would create, or the ApiError it would raise; creates nothing."""
-        body = _job_body(workload, target, trials, None, None, 0, "evolutionary", None)
+        body = _job_body(workload, target, {"trials": trials}, None, 0, "evolutionary", None)
         answer = self._transport.request(
             "POST", "/v1/jobs", json={**body, "validate_only": True}, idempotent=True
         )
@@ -265,8 +273,7 @@ class Client:
 def _job_body(
     workload: Mapping[str, Any],
     target: str | Mapping[str, Any],
-    trials: int,
-    seconds: float | None,
+    budget: Mapping[str, Any],
     hardware: str | None,
     seed: int,
     strategy: str,
@@ -275,7 +282,7 @@ def _job_body(
     return {
         "workload": dict(workload),
         "target": target if isinstance(target, str) else dict(target),
-        "budget": {"trials": trials, "seconds": seconds},
+        "budget": dict(budget),
         "hardware": hardware,
         "seed": seed,
         "strategy": strategy,

@@ -45,10 +45,16 @@ class Presenter:
             workload=workload,
             target=self._target(job.target),
             hardware=job.hardware,
-            budget=BudgetView(trials=job.trials, seconds=job.seconds),
+            budget=BudgetView(
+                trials=job.trials,
+                seconds=job.seconds,
+                target_seconds=job.target_seconds,
+                patience=job.patience,
+            ),
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
+            history=job.history,
             created_at=job.created_at,
             finished_at=job.finished_at,
             progress=self._progress(job, best, workload.flops),
@@ -147,6 +153,10 @@ def trial_view(trial: Trial) -> TrialView:
         detail=detail or None,
         worker=trial.worker,
         attempt=trial.attempt,
+        batch=trial.batch,
+        predicted=trial.predicted,
+        origin=trial.origin,
+        disturbed=trial.disturbed,
     )
 
 

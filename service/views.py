@@ -62,8 +62,13 @@ class TargetView(View):
 
 
 class BudgetView(View):
+    """A search ends with whatever comes first: so many trials, seconds, a schedule that takes at most
+    `target_seconds`, or `patience` trials in a row without a new best."""
+
     trials: int
     seconds: float | None = None
+    target_seconds: float | None = None
+    patience: int | None = None
 
 
 class ProgressView(View):
@@ -99,6 +104,7 @@ class JobView(View):
     seed: int
     strategy: str
     worker_wait: float
+    history: str = "use"
     created_at: float
     finished_at: float | None = None
     progress: ProgressView
@@ -125,7 +131,11 @@ class ValidationView(View):
 
 
 class TrialView(View):
-    """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind."""
+    """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind.
+
+    `predicted`: the score that the cost model gave it before it was measured; `origin`: what proposed it;
+    `disturbed`: other work interrupted every sample.
+    """
 
     number: int
     outcome: str
@@ -139,6 +149,10 @@ class TrialView(View):
     detail: dict[str, Any] | None = None
     worker: str | None = None
     attempt: int = 0
+    batch: int = 0
+    predicted: float | None = None
+    origin: str = ""
+    disturbed: bool = False
 
 
 class TrialsView(View):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["NoLegalCandidate", "NotASqlStore", "NotReady", "TookTooLong", "TuningError", "UnknownStrategy"]
+__all__ = [
+    "NoLegalCandidate",
+    "NotASqlStore",
+    "NotReady",
+    "NotReplayable",
+    "SuggestionRefused",
+    "TookTooLong",
+    "TuningError",
+    "UnknownStrategy",
+]
 
 
 class TuningError(Exception):
@@ -59,6 +68,22 @@ class UnknownStrategy(TuningError):
 
     def __str__(self) -> str:
         return f"unknown search strategy {self.name!r}; known: {', '.join(self.known)}"
+
+
+class NotReplayable(TuningError):
+    """A trace does not apply to the task's program; the text says where and why."""
+
+
+class SuggestionRefused(TuningError):
+    """A suggested candidate cannot be tried. `number` counts the suggestions from 0."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(number, reason)
+        self.number = number
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"suggestions[{self.number}]: {self.reason}"
 
 
 class NotReady(TuningError):

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from .model_quality import ModelQuality, RoundQuality
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
+from .time_split import TimeSplit
 
 __all__ = ["EventStore", "JobLog"]
 
@@ -26,7 +28,10 @@ class JobLog:
     - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
-    - `crowned` when the fastest were timed once more: {number, seconds, contenders}.
+    - `model` for each batch that was predicted and is all told: see RoundQuality, and `overall`: see
+      ModelQuality;
+    - `crowned` when the fastest were timed once more: {number, seconds, contenders};
+    - `report` in the end: {seconds (by what they were spent on: see TimeSplit), model (see ModelQuality)}.
 
     The `state` events are the store's own.
     """
@@ -63,6 +68,12 @@ class JobLog:
         if last or (moved and now - self._written_at >= PROGRESS_SECONDS):
             self._written, self._written_at = snapshot, now
             self._write("progress", snapshot.to_json())
+
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        self._write("model", {**quality.to_json(), "overall": overall.to_json()})
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
+        self._write("report", {"seconds": split.to_json(), "model": model.to_json()})
 
     def crowned(self, number: int, seconds: float, contenders: dict[int, tuple[float, ...]]) -> None:
         times = [{"number": trial, "seconds": list(taken)} for trial, taken in contenders.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import Protocol
 from ..measure.messages import Limits, MeasureInput, MeasureResult
 from .candidate import Candidate
 from .crown import Crowned, Crowning
+from .model_watch import ModelWatch
 from .outcome import Outcome, Trial
 from .progress import ProgressDisplay
 from .recorder import Recorder
@@ -21,6 +22,7 @@ from .search import input_seed
 from .session import TuningSession
 from .snapshot import Snapshot
 from .task import TuningTask
+from .time_split import Stopwatch
 
 __all__ = ["LocalSearch", "Measurer"]
 
@@ -51,12 +53,23 @@ class LocalSearch:
     crowning: Crowning = field(default_factory=Crowning)
     clock: Callable[[], float] = time.monotonic
     observer: Callable[[Snapshot], None] | None = None
+    watch: Stopwatch = field(default_factory=Stopwatch)
     search_seconds: float = 0.0
+    model: ModelWatch = field(init=False)
     _begun: float = 0.0
     _announced: int = 0
 
+    def __post_init__(self) -> None:
+        self.model = ModelWatch(self.session)
+
     def run(self) -> Crowned | None:
         """The best of the search, None where no trial gave a time. Raises NoLegalCandidate."""
+        for _ in self.rounds():
+            pass
+        return self.crown()
+
+    def rounds(self) -> Iterator[None]:
+        """Measures batch by batch; another search may have its turn after each. Raises NoLegalCandidate."""
         self._begun = self.clock()
         has_cpu = _cpus() > self.task.target.get("num-threads", 1)
         with ThreadPoolExecutor(1, thread_name_prefix="tilewright-ask") as thread:
@@ -65,9 +78,10 @@ class LocalSearch:
                 self.recorder.asked(batch)
                 ahead = thread.submit(self._ask) if has_cpu else None
                 self._measure_all(batch)
+                yield
                 batch = self._next(ahead)
+        self._announce(last=True)
         self._watch(last=True)
-        return self._crown()
 
     def _ask(self) -> list[Candidate]:
         begun = time.thread_time()
@@ -81,12 +95,12 @@ class LocalSearch:
         return [] if self._over() else batch
 
     def _over(self) -> bool:
-        """Whether nothing more is to be measured: the time is used up, or too many trials failed in a row."""
+        """Whether nothing more is to be measured: the time is used up, or the session has had enough."""
         if self.seconds is not None and self._elapsed() >= self.seconds:
             when = "" if self.session.told else " before a trial was measured"
             self.session.close(f"the {self.seconds:g} s of the budget are used up{when}")
             return True
-        return self.session.state == "failed"
+        return self.session.finished
 
     def _measure_all(self, batch: list[Candidate]) -> None:
         for candidate in batch:
@@ -96,13 +110,18 @@ class LocalSearch:
             result = self._measure(candidate, best.outcome.seconds if best else None)
             self.recorder.settled(candidate, result)
             self.session.tell(candidate.number, Outcome.of(result))
-            for found in islice(self.session.events, self._announced, None):
-                self.recorder.best(found)
-            self._announced = len(self.session.events)
+            self._announce()
             self._watch()
 
+    def _announce(self, *, last: bool = False) -> None:
+        for found in islice(self.session.events, self._announced, None):
+            self.recorder.best(found)
+        self._announced = len(self.session.events)
+        for quality in self.model.fresh(last=last):
+            self.recorder.model(quality, self.model.quality)
+
     def _measure(self, candidate: Candidate, best_seconds: float | None) -> MeasureResult:
-        return self.measurer.measure(
+        result = self.measurer.measure(
             MeasureInput(
                 item=f"trial-{candidate.number}",
                 attempt=1,
@@ -114,8 +133,12 @@ class LocalSearch:
                 best_seconds=best_seconds,
             )
         )
+        self.watch.add("build", result.build_seconds)
+        self.watch.add("run", max(0.0, result.wall_seconds - result.build_seconds))
+        return result
 
-    def _crown(self) -> Crowned | None:
+    def crown(self) -> Crowned | None:
+        """Times the fastest once more; the best of them, None where no trial gave a time."""
         crowned = self.crowning.crown(self.session.history, self._measure_again)
         if crowned is not None:
             self.recorder.crowned(crowned)

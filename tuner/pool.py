@@ -10,8 +10,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from .candidate import Features
 from .errors import NoLegalCandidate
 from .space import Columns, Population, Row, SpaceSketch
+from .time_split import Stopwatch
 
 __all__ = ["ENUMERATED", "Pool", "nothing_legal"]
 
@@ -37,9 +39,10 @@ class Pool:
     (a collision would at worst leave one point out of more than 2^64 unproposed).
     """
 
-    def __init__(self, index: int, sketch: SpaceSketch) -> None:
+    def __init__(self, index: int, sketch: SpaceSketch, watch: Stopwatch | None = None) -> None:
         self.index = index
         self.sketch = sketch
+        self._watch = watch or Stopwatch()
         self._domains = [np.unique(np.asarray(knob.domain, dtype=np.int64)) for knob in sketch.columns.knobs]
         self.size = math.prod(len(domain) for domain in self._domains)
         """Configurations, legal or not."""
@@ -50,6 +53,11 @@ class Pool:
     @property
     def columns(self) -> Columns:
         return self.sketch.columns
+
+    def features(self, pop: Population) -> Features:
+        """The feature rows: shape (n, features)."""
+        with self._watch.part("features"):
+            return self.columns.features(pop)
 
     @property
     def enumerable(self) -> bool:

@@ -6,8 +6,10 @@ import json
 from dataclasses import dataclass
 
 from ..compiler.schedule import Trace
+from .model_quality import ModelQuality
 from .outcome import Trial
 from .session import EndState
+from .time_split import TimeSplit
 
 __all__ = ["TuningRecord"]
 
@@ -19,7 +21,8 @@ class TuningRecord:
     `seconds` per call, `samples` and `best` are None (`samples` empty) where no trial gave a time. `samples`
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
     goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
-    measuring. `job`: the id under which the trials are recorded, None without a store.
+    measuring. `split` says where all of the wall time went, and `model` how well the cost model predicted
+    what was measured after it. `job`: the id under which the trials are recorded, None without a store.
     """
 
     workload: str
@@ -37,6 +40,8 @@ class TuningRecord:
     strategy: str
     flops: int | None
     job: str | None
+    split: TimeSplit
+    model: ModelQuality
 
     @property
     def trace(self) -> Trace | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 import rfc8785
@@ -12,13 +13,16 @@ from ..db.records import NewJob, Settlement
 from ..db.store import Store
 from ..db.words import FinalJobState
 from ..measure.messages import MeasureResult
+from .budget import Budget
 from .candidate import Candidate
 from .crown import Crowned
 from .job_log import JobLog
+from .model_quality import ModelQuality, RoundQuality
 from .search import new_trials
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
+from .time_split import TimeSplit
 
 __all__ = ["NoRecorder", "Recorder", "StoreRecorder"]
 
@@ -36,7 +40,11 @@ class Recorder(Protocol):
 
     def best(self, found: BestFound) -> None: ...
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None: ...
+
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None: ...
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None: ...
 
     def crowned(self, crowned: Crowned) -> None: ...
 
@@ -58,7 +66,13 @@ class NoRecorder:
     def best(self, found: BestFound) -> None:
         return
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        return
+
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
+        return
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
         return
 
     def crowned(self, crowned: Crowned) -> None:
@@ -78,8 +92,7 @@ class StoreRecorder:
         *,
         hardware: str,
         facts: dict[str, Any],
-        trials: int,
-        seconds: float | None,
+        budget: Budget,
         seed: int,
         strategy: str,
         says: str,
@@ -92,14 +105,16 @@ class StoreRecorder:
         store.put_workload(task.workload_key, task.name, workload, task.script)
         store.put_target(task.target_key, target)
         store.put_hardware(hardware, _canonical(facts))
-        budget = {"trials": trials} | ({} if seconds is None else {"seconds": seconds})
-        spec = {"workload": task.workload, "target": task.target, "budget": budget, "seed": seed}
+        limits = {name: value for name, value in asdict(budget).items() if value is not None}
+        spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
         job = NewJob(
             workload=task.workload_key,
             target=task.target_key,
             hardware=hardware,
-            trials=trials,
-            seconds=seconds,
+            trials=budget.trials,
+            seconds=budget.seconds,
+            target_seconds=budget.target_seconds,
+            patience=budget.patience,
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,
@@ -122,6 +137,12 @@ class StoreRecorder:
 
     def best(self, found: BestFound) -> None:
         self._log.best(found)
+
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        self._log.model(quality, overall)
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
+        self._log.report(split, model)
 
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
         self._log.progress(snapshot, last=last)
@@ -155,6 +176,7 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         codegen_version=codegen,
+        disturbed=result.disturbed,
     )
 
 

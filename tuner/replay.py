@@ -26,6 +26,9 @@ def outcome_of(trial: records.Trial) -> Outcome | None:
             message=trial.failure_message,
             of_workload=json.loads(trial.failure_detail).get("of_workload") is True,
         )
+    if trial.first_seconds is not None:
+        # What the final rounds found came after the search, which must not be told more than it was.
+        return Outcome.timed(trial.first_seconds, samples=trial.first_samples or (), error=trial.error)
     return Outcome.timed(trial.seconds, censored=trial.censored, samples=trial.samples, error=trial.error)
 
 
@@ -90,4 +93,6 @@ def _candidate(trial: records.Trial, feature_schema: int) -> Candidate:
         trace=trial.trace,
         key=trial.candidate_key,
         features=np.frombuffer(trial.features, dtype="<f4") if known else None,
+        predicted=trial.predicted,
+        origin=trial.origin,
     )

@@ -13,11 +13,14 @@ from ..db.words import FINAL_JOB_STATES
 from .candidate import Candidate
 from .errors import TookTooLong
 from .job_log import JobLog
+from .model_watch import ModelWatch
+from .opening import budget_of
 from .replay import outcome_of, resume
 from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import SearchStrategy
 from .task import TuningTask
+from .time_split import Stopwatch, TimeSplit
 from .watchdog import in_time
 
 __all__ = ["StoredSearch", "input_seed", "new_trials", "stored_trials"]
@@ -44,6 +47,7 @@ class StoredSearch:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        watch: Stopwatch | None = None,
     ) -> None:
         self._job = job
         self._epoch = epoch
@@ -53,6 +57,7 @@ class StoredSearch:
         self._clock = clock
         self._sleep = sleep
         self._log = JobLog(store, job.id, task, clock)
+        self._watch = watch or Stopwatch()
         self._begun: float | None = None
         self._job_read_at = clock()
         self._announced = 0
@@ -70,12 +75,16 @@ class StoredSearch:
             return self._store.job(self._job.id)
 
     def _run(self) -> Job:
+        begun = self._clock()
         stored = stored_trials(self._store, self._job.id)
         self._note_start(stored)
         # Its seconds may have passed while nothing searched: that is no failure.
         with in_time("going on from the stored trials", None):
             session = resume(self._session, stored, self._task.feature_schema)
         self._announced = len(session.events)
+        self._model = ModelWatch(session)
+        for _ in self._model.fresh():
+            pass  # told before this process
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
         while not session.finished:
@@ -93,7 +102,8 @@ class StoredSearch:
             self._announce(session)
             if not asked and not told:
                 self._sleep(POLL_SECONDS)
-        self._log.progress(self._snapshot(session), last=True)
+        self._announce(session, last=True)
+        self._log.report(self._split(self._clock() - begun), self._model.quality)
         state, reason = session.conclusion
         return self._store.finish_job(self._job.id, self._epoch, state, reason)
 
@@ -101,12 +111,13 @@ class StoredSearch:
         return TuningSession(
             self._task.space,
             self._strategy,
-            self._job.trials,
+            budget_of(self._job),
             target=self._task.target_key,
             codegen=self._task.codegen,
             seed=self._job.seed,
             defaults=self._task.defaults,
             adopted=adopted,
+            watch=self._watch,
         )
 
     def _ask(self, session: TuningSession) -> bool:
@@ -137,11 +148,20 @@ class StoredSearch:
                 told += 1
         return told
 
-    def _announce(self, session: TuningSession) -> None:
+    def _announce(self, session: TuningSession, *, last: bool = False) -> None:
         for found in islice(session.events, self._announced, None):
             self._log.best(found)
         self._announced = len(session.events)
-        self._log.progress(self._snapshot(session))
+        for quality in self._model.fresh(last=last):
+            self._log.model(quality, self._model.quality)
+        self._log.progress(self._snapshot(session), last=last)
+
+    def _split(self, wall: float) -> TimeSplit:
+        """Where the seconds went: the search's since it was begun (again), the workers' since the first."""
+        for trial in stored_trials(self._store, self._job.id):
+            self._watch.add("build", trial.build_seconds)
+            self._watch.add("run", max(0.0, trial.wall_seconds - trial.build_seconds))
+        return self._watch.split(wall)
 
     def _snapshot(self, session: TuningSession) -> Snapshot:
         return Snapshot.of(session, self._task, self._elapsed(), self._job.seconds)
@@ -201,6 +221,8 @@ def new_trials(candidates: Sequence[Candidate], feature_schema: int, seed: int) 
             features=b"" if candidate.features is None else candidate.features.astype("<f4").tobytes(),
             feature_schema=feature_schema,
             input_seed=input_seed(seed),
+            predicted=None if candidate.predicted is None else float(candidate.predicted),
+            origin=candidate.origin,
         )
         for candidate in candidates
     ]

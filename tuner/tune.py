@@ -18,6 +18,7 @@ from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
 from ..measure.messages import Limits
 from ..measure.runner import Runner
+from .budget import Budget
 from .crown import Crowned
 from .errors import NotASqlStore
 from .local import LocalSearch, Measurer
@@ -29,6 +30,7 @@ from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import load_strategy
 from .task import TuningTask
+from .time_split import Stopwatch
 
 __all__ = ["Tuner", "TuningRecord", "tune"]
 
@@ -41,6 +43,8 @@ def tune(
     space: SpaceFunction | None = None,
     constraints: Sequence[KnobConstraint] = (),
     seconds: float | None = None,
+    target_seconds: float | None = None,
+    patience: int | None = None,
     store: Store | None = None,
     seed: int = 0,
     strategy: str = "evolutionary",
@@ -50,8 +54,9 @@ def tune(
 ) -> TuningRecord:
     """Search for the fastest schedule of `func` on this machine, and measure it here.
 
-    At most `trials` candidates are measured, within `seconds` if given; then the fastest few are timed again,
-    which decides between them (at most 15 measurements). With a SQL `store` (what
+    At most `trials` candidates are measured, within `seconds` if given, and no more of them once one takes at
+    most `target_seconds`, or once `patience` in a row were not faster than the best; then the fastest few are
+    timed again, which decides between them (at most 15 measurements). With a SQL `store` (what
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
 
@@ -62,21 +67,27 @@ def tune(
 
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.
 
-    Raises SpaceError and ScheduleError for a space that is none, NoLegalCandidate, UnknownStrategy,
-    NotASqlStore, and MeasureError where nothing can be measured here. Candidates that fail are counted in the
-    record; where all fail, its state is `failed` and it has no trace.
+    Raises ValueError for a budget that is none, SpaceError and ScheduleError for a space that is none,
+    NoLegalCandidate, UnknownStrategy, NotASqlStore, and MeasureError where nothing can be measured here.
+    Candidates that fail are counted in the record; where all fail, its state is `failed` and it has no trace.
     """
+    watch = Stopwatch()
+    with watch.part("generate"):
+        task = open_task(func, Target.parse(target), space, constraints)
     tuner = Tuner(
-        task=open_task(func, Target.parse(target), space, constraints),
+        task=task,
         hardware=detect(),
         trials=trials,
         seconds=seconds,
+        target_seconds=target_seconds,
+        patience=patience,
         store=store,
         seed=seed,
         strategy=strategy,
         display=_display(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
+        watch=watch,
     )
     with Runner() as runner:
         return tuner.run(runner)
@@ -90,6 +101,8 @@ class Tuner:
     hardware: Hardware
     trials: int = 64
     seconds: float | None = None
+    target_seconds: float | None = None
+    patience: int | None = None
     store: Store | None = None
     seed: int = 0
     strategy: str = "evolutionary"
@@ -97,15 +110,17 @@ class Tuner:
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
     clock: Callable[[], float] = time.monotonic
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     def __post_init__(self) -> None:
         if self.store is not None and not hasattr(self.store, "settle_local"):
             raise NotASqlStore(type(self.store).__name__)
-        if self.trials < 1 or (self.seconds is not None and not self.seconds > 0):
-            raise ValueError(
-                f"a budget is at least 1 trial and above 0 s, not {self.trials} in {self.seconds} s"
-            )
+        _ = self.budget  # refused before anything is recorded
         load_strategy(self.strategy)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.trials, self.seconds, self.target_seconds, self.patience)
 
     def run(self, measurer: Measurer) -> TuningRecord:
         begun = self.clock()
@@ -114,11 +129,12 @@ class Tuner:
         session = TuningSession(
             task.space,
             strategy,
-            self.trials,
+            self.budget,
             target=task.target_key,
             codegen=task.codegen,
             seed=self.seed,
             defaults=task.defaults,
+            watch=self.watch,
         )
         recorder = self._recorder(says)
         search = LocalSearch(
@@ -132,9 +148,13 @@ class Tuner:
             limits=self.limits,
             clock=self.clock,
             observer=self.observer,
+            watch=self.watch,
         )
         with _Ending(recorder, session), self.display:
             crowned = search.run()
+            wall = self.clock() - begun
+            split, model = self.watch.split(wall), search.model.quality
+            recorder.report(split, model)
         state, reason = session.conclusion
         return TuningRecord(
             workload=task.workload_key,
@@ -147,11 +167,13 @@ class Tuner:
             best=crowned.winner if crowned else None,
             trial_count=session.told,
             failures=session.failures,
-            wall_seconds=self.clock() - begun,
+            wall_seconds=wall,
             search_seconds=search.search_seconds,
             strategy=says,
             flops=task.flops,
             job=recorder.job,
+            split=split,
+            model=model,
         )
 
     def _recorder(self, says: str) -> Recorder:
@@ -162,8 +184,7 @@ class Tuner:
             self.task,
             hardware=self.hardware.key,
             facts=self.hardware.facts,
-            trials=self.trials,
-            seconds=self.seconds,
+            budget=self.budget,
             seed=self.seed,
             strategy=self.strategy,
             says=says,

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..ir import Block, LoopKind, PrimFunc, workload_key
+from ..ir import LoopKind, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
 from .dot import summed
 from .groups import Group, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
-from .sketch import Constraint, SearchSpace, Sketch
+from .sketch import Constraint, SearchSpace, Sketch, points
 from .threads import deal_out, share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
@@ -44,7 +44,7 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
     refused: dict[str, str] = {}
     for by_rows in (True, False):
         groups = groups_of(base.func, by_rows=by_rows)
-        heavy = max(groups, key=lambda g: _points(base.func.block(g.main)[1]))
+        heavy = max(groups, key=lambda g: points(base.func.block(g.main)[1]))
         sketches = _sketches(base, target, groups, heavy, refused)
         if sketches:
             return SearchSpace(func, workload_key(func), tuple(sketches), refused)
@@ -61,7 +61,7 @@ def _is_scheduled(func: PrimFunc) -> bool:
 
 def _as_written(func: PrimFunc, refused: dict[str, str]) -> SearchSpace:
     sch = Schedule(func)
-    heavy = max((b for _, b in func.blocks()), key=_points)
+    heavy = max((b for _, b in func.blocks()), key=points)
     sketch = Sketch("as written", sch.func, sch.trace, (), (), heavy.name, 0)
     return SearchSpace(func, workload_key(func), (sketch,), refused)
 
@@ -92,13 +92,6 @@ def _has_config(sketch: Sketch) -> bool:
 def _by_promise(func: PrimFunc, group: Group, target: Target) -> list[Structure]:
     """Every structure of the group; those that are only worth it without others come last."""
     return sorted(structures(func, group, target), key=lambda s: s.fallback)
-
-
-def _points(b: Block) -> int:
-    total = 1
-    for it in b.iters:
-        total *= it.extent.const or 1
-    return total * (2 if b.is_reduction else 1)
 
 
 def _sketch(

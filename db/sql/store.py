@@ -10,6 +10,7 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
+from .history import HistoryPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .schedules import SchedulePart
@@ -25,6 +26,7 @@ class SqlStore(
     JobPart,
     EventPart,
     TrialPart,
+    HistoryPart,
     SchedulePart,
     WorkerPart,
     LeasePart,

@@ -104,6 +104,10 @@ def _details(job: JobView) -> str:
     budget = f"{job.budget.trials} trials"
     if job.budget.seconds is not None:
         budget += f", {job.budget.seconds:g} s"
+    if job.budget.target_seconds is not None:
+        budget += f", target {job.budget.target_seconds:g} s"
+    if job.budget.patience is not None:
+        budget += f", patience {job.budget.patience}"
     lines = [
         state_line(job),
         f"  workload  {job.workload.key}",

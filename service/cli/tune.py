@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -27,6 +27,12 @@ def tune(
     target: Target = "llvm",
     trials: Annotated[int, typer.Option(min=1, help="Candidates to measure.")] = 64,
     seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit of the search.")] = None,
+    target_seconds: Annotated[
+        float | None, typer.Option(min=1e-12, help="A schedule that takes at most so long is good enough.")
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same search.")] = 0,
     strategy: Annotated[str, typer.Option(help="evolutionary or random.")] = "evolutionary",
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
@@ -43,7 +49,8 @@ def tune(
     Python.
     """
     if url is None:
-        record = _tune_here(workload, target, trials, seconds, seed, strategy, settings_of(db=db).db)
+        limits = _Limits(trials, seconds, target_seconds, patience)
+        record = _tune_here(workload, target, limits, seed, strategy, settings_of(db=db).db)
         show(_record_json(record), as_json, lambda: _record_text(record))
         if record.trace is None:
             raise CommandError(f"no schedule was found: {record.reason}")
@@ -57,6 +64,8 @@ def tune(
             target=target,
             trials=trials,
             seconds=seconds,
+            target_seconds=target_seconds,
+            patience=patience,
             hardware=hardware,
             seed=seed,
             strategy=strategy,
@@ -68,8 +77,17 @@ def tune(
         raise CommandError(f"no schedule was found: {job.reason or job.state}")
 
 
+class _Limits(NamedTuple):
+    """What ends the search."""
+
+    trials: int
+    seconds: float | None
+    target_seconds: float | None
+    patience: int | None
+
+
 def _tune_here(
-    workload: str, target: str, trials: int, seconds: float | None, seed: int, strategy: str, db: str
+    workload: str, target: str, limits: _Limits, seed: int, strategy: str, db: str
 ) -> TuningRecord:
     try:
         from ...compiler.target import TargetError
@@ -91,8 +109,7 @@ def _tune_here(
             return search(
                 func,
                 target,
-                trials,
-                seconds=seconds,
+                **limits._asdict(),
                 store=store,
                 seed=seed,
                 strategy=strategy,

@@ -51,10 +51,11 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
             "description": {"kind": "llvm", "mcpu": "skylake"},
         },
         "hardware": HARDWARE,
-        "budget": {"trials": 5, "seconds": 60.0},
+        "budget": {"trials": 5, "seconds": 60.0, "target_seconds": None, "patience": None},
         "seed": 0,
         "strategy": "evolutionary",
         "worker_wait": 600.0,
+        "history": "use",
         "finished_at": None,
         "progress": {
             "done": 0,
@@ -150,7 +151,7 @@ def test_validate_only_says_what_the_job_would_be_and_creates_none(api: Api) -> 
             "description": {"kind": "llvm", "mcpu": "host-of-the-server"},
         },
         "hardware": None,
-        "budget": {"trials": 64, "seconds": None},
+        "budget": {"trials": 64, "seconds": None, "target_seconds": None, "patience": None},
     }
     assert api.http.get("/v1/jobs").json() == {"jobs": [], "next_page_token": None}
 
@@ -201,7 +202,8 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
         {"pointer": "/budget/trials", "detail": 'should be a valid integer, got "5"'},
         {
             "pointer": "/budget/second",
-            "detail": "unknown key; did you mean 'seconds'? known keys: trials, seconds",
+            "detail": "unknown key; did you mean 'seconds'? known keys: trials, seconds, target_seconds, "
+            "patience",
         },
         {"pointer": "/strategy", "detail": "should be 'evolutionary' or 'random', got \"lucky\""},
         {
@@ -210,6 +212,31 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
             "seed, strategy, worker_wait, validate_only",
         },
     ]
+
+
+def test_a_job_may_end_at_a_target_or_when_its_patience_is_over(api: Api) -> None:
+    budget = {"trials": 5, "seconds": None, "target_seconds": 0.5, "patience": 3}
+    job = api.http.post("/v1/jobs", json={"workload": MATMUL, "budget": budget}).json()
+    assert (job["budget"], api.http.get(f"/v1/jobs/{job['id']}").json()["budget"]) == (budget, budget)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "detail"),
+    [
+        ("target_seconds", 0, "should be greater than 0, got 0"),
+        ("target_seconds", "fast", 'should be a valid number, got "fast"'),
+        ("patience", 0, "should be greater than or equal to 1, got 0"),
+        ("patience", 1.5, "should be a valid integer, got 1.5"),
+    ],
+)
+def test_a_target_or_a_patience_that_cannot_be_is_refused_by_pointer(
+    api: Api, key: str, value: object, detail: str
+) -> None:
+    answer = api.http.post("/v1/jobs", json={"workload": MATMUL, "budget": {key: value}})
+    pointer = f"/budget/{key}"
+    assert answer.json() == problem(
+        422, *INVALID, f"{pointer}: {detail}", {"pointer": pointer, "detail": detail}
+    )
 
 
 def test_a_budget_beyond_the_servers_limit_is_refused(api: Api) -> None:
@@ -338,6 +365,7 @@ def test_trials_say_what_came_of_each_candidate(api: Api) -> None:
     settle(api.store, [1e-5, "build_error"], worker)
     answer = api.http.get(f"/v1/jobs/{job.id}/trials").json()
     plain = {"sketch": "tiled", "samples": [], "seconds": None, "error": None, "message": "", "detail": None}
+    plain |= {"batch": 0, "predicted": None, "origin": "", "disturbed": False}
     assert answer == {
         "trials": [
             {

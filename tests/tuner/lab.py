@@ -48,11 +48,15 @@ class Lab:
         self.worker = self.store.register_worker(worker).id
 
     def job(
-        self, trials: int = 48, seconds: float | None = None, strategy: str = "evolutionary", seed: int = 0
+        self,
+        trials: int = 48,
+        seconds: float | None = None,
+        strategy: str = "evolutionary",
+        seed: int = 0,
+        **budget: float,
     ) -> Job:
-        new = NewJob(
-            WORKLOAD, TARGET, HARDWARE, trials, seconds, seed, strategy, 600.0, "http", '{"op": "bowl"}'
-        )
+        spec = json.dumps({"op": "bowl", "budget": budget})
+        new = NewJob(WORKLOAD, TARGET, HARDWARE, trials, seconds, seed, strategy, 600.0, "http", spec)
         return self.store.create_job(new)
 
     def search(self, job: Job) -> Job:

@@ -16,6 +16,7 @@ from tilewright.compiler.target import Hardware
 from tilewright.db import Store, open_store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
+from tilewright.tuner.model_quality import ModelQuality
 from tilewright.tuner.progress import TerminalProgress, describe
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.snapshot import Snapshot
@@ -64,6 +65,8 @@ def test_the_record_says_what_was_found_and_how() -> None:
         strategy="random",
         flops=2_000_000,
         job=None,
+        split=record.split,
+        model=ModelQuality(),
     )
 
 
@@ -252,9 +255,19 @@ def test_an_unknown_strategy_is_refused_before_anything_is_recorded(store: Store
     assert store.jobs().items == ()
 
 
-@pytest.mark.parametrize("budget", [{"trials": 0}, {"seconds": 0.0}, {"seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"trials": 0},
+        {"seconds": 0.0},
+        {"seconds": float("nan")},
+        {"target_seconds": 0.0},
+        {"target_seconds": float("inf")},
+        {"patience": 0},
+    ],
+)
 def test_a_budget_without_room_for_a_trial_is_refused(budget: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^a budget is at least 1 trial and above 0 s, not "):
+    with pytest.raises(ValueError, match=r"^a budget's (trials|seconds|target_seconds|patience) is "):
         tune(**budget)
 
 
