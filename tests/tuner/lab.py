@@ -58,11 +58,8 @@ class Lab:
         seconds: float | None = None,
         strategy: str | None = None,
         seed: int = 0,
-        **budget: float,
+        **budget: Any,
     ) -> Job:
-        more = {"suggestions": self.suggestions}
-        spec = json.dumps({"op": "bowl", "budget": budget, **more})
-        chosen = strategy or self.strategy
         new = NewJob(
             WORKLOAD,
             TARGET,
@@ -70,11 +67,12 @@ class Lab:
             trials,
             seconds,
             seed,
-            chosen,
+            strategy or self.strategy,
             600.0,
             "http",
-            spec,
+            json.dumps({"op": "bowl", "suggestions": self.suggestions}),
             history=self.history,
+            **budget,
         )
         return self.store.create_job(new)
 
