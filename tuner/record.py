@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..compiler.schedule import Trace
 from .model_quality import ModelQuality
 from .outcome import Trial
+from .pruning import Pruning
 from .session import EndState
 from .time_split import TimeSplit
 
@@ -24,7 +25,8 @@ class TuningRecord:
     `best` may be one, with a number below 0 and no samples. `failures` counts by kind. `search_seconds` is
     CPU time of the search itself, without the measuring. `split` says where all of the wall time went, and
     `model` how well the cost model predicted what was measured after it. `job`: the id under which the trials
-    are recorded, None without a store.
+    are recorded, None without a store. `pruning`: for each sketch how many configurations its constraints
+    ruled out before anything was built.
     """
 
     workload: str
@@ -45,6 +47,7 @@ class TuningRecord:
     split: TimeSplit
     model: ModelQuality
     known_count: int = 0
+    pruning: tuple[Pruning, ...] = ()
 
     @property
     def trace(self) -> Trace | None:

@@ -130,7 +130,7 @@ class StoreRecorder:
         self.job: str | None = store.create_job(job).id
         self._job = self.job
         self._epoch = store.begin_search(self._job)
-        self._log = JobLog(store, self._job, task, clock)
+        self._log = JobLog(store, self._job, self._epoch, task, clock)
         self._log.search(says, 0)
         if start is not None:
             count = start.counts

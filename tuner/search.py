@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -59,7 +60,7 @@ class StoredSearch:
         self._strategy = strategy
         self._clock = clock
         self._sleep = sleep
-        self._log = JobLog(store, job.id, task, clock)
+        self._log = JobLog(store, job.id, epoch, task, clock)
         self._watch = watch or Stopwatch()
         self._begun: float | None = None
         self._job_read_at = clock()
@@ -68,8 +69,8 @@ class StoredSearch:
     def run(self) -> Job:
         """Search to the end and return the job as it then stands.
 
-        It ends early, and quietly, when somebody else has ended the job or begun a newer search of it. Raises
-        NoLegalCandidate.
+        It ends early, and quietly, when somebody else has ended the job, extended it or begun a newer search
+        of it. While the job is paused it proposes nothing. Raises NoLegalCandidate.
         """
         try:
             return self._run()
@@ -92,9 +93,7 @@ class StoredSearch:
                 self._task,
             )
         self._announced = len(session.events)
-        self._model = ModelWatch(session)
-        for _ in self._model.fresh():
-            pass  # told before this process
+        self._model = self._watched(session)
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
         while not session.finished:
@@ -130,6 +129,14 @@ class StoredSearch:
             )
             self._log.warm_start(start)
         return Beginning.of(self._task, suggested_in(self._job), Start.from_json(kept), self._store)
+
+    def _watched(self, session: TuningSession) -> ModelWatch:
+        """The watch of the session's model, past what an earlier process has said of it."""
+        watch = ModelWatch(session)
+        said = self._store.last_event(self._job.id, "model")
+        if said is not None:
+            watch.skip(json.loads(said.data)["batch"])
+        return watch
 
     def _ask(self, session: TuningSession) -> bool:
         if not session.ready or self._job.state == "paused":
@@ -184,10 +191,14 @@ class StoredSearch:
             self._begun = self._clock() - (self._store.now() - min(started))
 
     def _elapsed(self) -> float:
-        return 0.0 if self._begun is None else max(0.0, self._clock() - self._begun)
+        if self._begun is None:
+            return 0.0
+        return max(0.0, self._clock() - self._begun - self._job.paused_seconds)
 
     def _out_of_time(self) -> bool:
-        return self._job.seconds is not None and self._elapsed() >= self._job.seconds
+        if self._job.seconds is None or self._job.state == "paused":
+            return False
+        return self._elapsed() >= self._job.seconds
 
     def _time_is_up(self, session: TuningSession) -> str:
         reason = f"the {self._job.seconds:g} s of the budget are used up"
@@ -199,11 +210,11 @@ class StoredSearch:
         )
 
     def _ended(self) -> bool:
-        """Whether somebody has ended the job, as of the last look at it."""
+        """Whether somebody has ended the job or searches it anew, as of the last look at it."""
         now = self._clock()
         if now - self._job_read_at >= JOB_SECONDS:
             self._job, self._job_read_at = self._store.job(self._job.id), now
-        return self._job.state in FINAL_JOB_STATES
+        return self._job.state in FINAL_JOB_STATES or self._job.epoch != self._epoch
 
 
 def stored_trials(store: Store, job_id: str) -> list[Trial]:

@@ -30,6 +30,7 @@ from .look_back import look_back
 from .opening import open_task
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
+from .pruning import pruned
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .session import TuningSession
@@ -116,7 +117,7 @@ def tune(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """`tune` with its parts handed in."""
+    """`tune` with its parts handed in. `racing` off: every candidate is timed in full, however slow."""
 
     task: TuningTask
     hardware: Hardware
@@ -132,6 +133,7 @@ class Tuner:
     display: ProgressDisplay = field(default_factory=NoProgress)
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
+    racing: bool = True
     clock: Callable[[], float] = time.monotonic
     watch: Stopwatch = field(default_factory=Stopwatch)
 
@@ -162,6 +164,7 @@ class Tuner:
             seed=self.seed,
             seconds=self.seconds,
             limits=self.limits,
+            racing=self.racing,
             clock=self.clock,
             observer=self.observer,
             watch=self.watch,
@@ -190,6 +193,7 @@ class Tuner:
             strategy=says,
             flops=task.flops,
             job=recorder.job,
+            pruning=pruned(task.space),
             split=split,
             model=model,
         )
