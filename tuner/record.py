@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 
 from ..compiler.schedule import Trace
+from ..db.words import JobState
 from .model_quality import ModelQuality
 from .outcome import Trial
-from .session import EndState
 from .time_split import TimeSplit
 
 __all__ = ["TuningRecord"]
@@ -22,13 +22,14 @@ class TuningRecord:
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
     goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
     measuring. `split` says where all of the wall time went, and `model` how well the cost model predicted
-    what was measured after it. `job`: the id under which the trials are recorded, None without a store.
+    what was measured after it. `state` is `paused` or `cancelled` where somebody else has stopped the job;
+    there were no final rounds then. `job`: the id under which the trials are recorded, None without a store.
     """
 
     workload: str
     target: str
     hardware: str
-    state: EndState
+    state: JobState
     reason: str
     seconds: float | None
     samples: tuple[float, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -9,16 +10,19 @@ from typing import Any, Protocol
 
 import rfc8785
 
-from ..db.records import NewJob, Settlement
+from ..db.errors import JobOver
+from ..db.process_identity import ProcessIdentity
+from ..db.records import NewJob, Settlement, Trial
 from ..db.store import Store
-from ..db.words import FinalJobState
+from ..db.words import FinalJobState, JobState
 from ..measure.messages import MeasureResult
 from .budget import Budget
 from .candidate import Candidate
 from .crown import Crowned
+from .errors import JobStopped
 from .job_log import JobLog
 from .model_quality import ModelQuality, RoundQuality
-from .search import new_trials
+from .search import new_trials, stored_trials
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
@@ -33,6 +37,16 @@ class Recorder(Protocol):
     @property
     def job(self) -> str | None:
         """The id of the job under which the trials are recorded."""
+
+    def begun(self, says: str, resumed: int) -> None:
+        """The search begins: with what strategy, and after how many trials of an earlier process."""
+
+    def left(self) -> tuple[list[Trial], float]:
+        """What an earlier process has left: its trials, and how many seconds it took; nothing of a new
+        search."""
+
+    def stands(self) -> tuple[JobState, str]:
+        """How a search that was stopped stands."""
 
     def asked(self, candidates: Sequence[Candidate]) -> None: ...
 
@@ -51,11 +65,23 @@ class Recorder(Protocol):
     def ended(self, state: FinalJobState, reason: str) -> None:
         """The search is over; said once, whatever happened."""
 
+    def paused(self, reason: str) -> None:
+        """The search stops here and can be resumed; said in the place of `ended`."""
+
 
 class NoRecorder:
     """Keeps nothing."""
 
     job: str | None = None
+
+    def begun(self, says: str, resumed: int) -> None:
+        return
+
+    def left(self) -> tuple[list[Trial], float]:
+        return [], 0.0
+
+    def stands(self) -> tuple[JobState, str]:
+        return "cancelled", ""
 
     def asked(self, candidates: Sequence[Candidate]) -> None:
         return
@@ -81,9 +107,20 @@ class NoRecorder:
     def ended(self, state: FinalJobState, reason: str) -> None:
         return
 
+    def paused(self, reason: str) -> None:
+        return
+
 
 class StoreRecorder:
-    """Records into a SQL store, as a job of origin `local` whose trials this process settles itself."""
+    """Records into a SQL store, as a job of origin `local` whose trials this process settles itself.
+
+    `resumes` is the id of a job that is to go on; it must be a local one that no living process tunes
+    (Conflict) and that is not complete (AlreadyComplete). Else a new job is made. `space` names a search
+    space of the user's own, which is needed again to go on.
+
+    What others do to the job ends the search: JobStopped where they paused it, after the result at hand is
+    stored, JobOver where they ended it, StaleSearch where they search it anew.
+    """
 
     def __init__(
         self,
@@ -95,18 +132,36 @@ class StoreRecorder:
         budget: Budget,
         seed: int,
         strategy: str,
-        says: str,
         clock: Callable[[], float],
+        space: str = "",
+        resumes: str | None = None,
     ) -> None:
         self._store = store
         self._task = task
         self._seed = seed
+        process = ProcessIdentity.own().text
+        store.sweep()  # without a server nobody else looks for jobs whose process is gone
+        if resumes is None:
+            self._job = self._created(hardware, facts, budget, strategy, space)
+            self._epoch = store.begin_search(self._job, process)
+        else:
+            self._job = resumes
+            self._epoch = store.resume_local(resumes, process)
+        self.job: str | None = self._job
+        self._log = JobLog(store, self._job, self._epoch, task, clock)
+
+    def _created(
+        self, hardware: str, facts: dict[str, Any], budget: Budget, strategy: str, space: str
+    ) -> str:
+        store, task, seed = self._store, self._task, self._seed
         workload, target = _canonical(task.workload), _canonical(task.target)
         store.put_workload(task.workload_key, task.name, workload, task.script)
         store.put_target(task.target_key, target)
         store.put_hardware(hardware, _canonical(facts))
         limits = {name: value for name, value in asdict(budget).items() if value is not None}
         spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
+        if space:
+            spec["space"] = space
         job = NewJob(
             workload=task.workload_key,
             target=task.target_key,
@@ -121,11 +176,21 @@ class StoreRecorder:
             origin="local",
             spec=_canonical(spec),
         )
-        self.job: str | None = store.create_job(job).id
-        self._job = self.job
-        self._epoch = store.begin_search(self._job)
-        self._log = JobLog(store, self._job, self._epoch, task, clock)
-        self._log.search(says, 0)
+        return store.create_job(job).id
+
+    def begun(self, says: str, resumed: int) -> None:
+        self._log.search(says, resumed)
+
+    def left(self) -> tuple[list[Trial], float]:
+        """The trials that the job has, and the seconds of its budget that are over."""
+        job, now = self._store.job(self._job), self._store.now()
+        spent = 0.0 if job.started_at is None else max(0.0, now - job.started_at - job.stood_still(now))
+        return stored_trials(self._store, self._job), spent
+
+    def stands(self) -> tuple[JobState, str]:
+        """The state and the reason of the job, whoever has decided it."""
+        job = self._store.job(self._job)
+        return job.state, job.reason
 
     def asked(self, candidates: Sequence[Candidate]) -> None:
         trials = new_trials(candidates, self._task.feature_schema, self._seed)
@@ -134,6 +199,8 @@ class StoreRecorder:
     def settled(self, candidate: Candidate, result: MeasureResult) -> None:
         settlement = _settlement(result, self._task.codegen)
         self._store.settle_local(self._job, self._epoch, candidate.number, settlement)
+        if self._store.job(self._job).state == "paused":
+            raise JobStopped(f"job {self._job} is paused")
 
     def best(self, found: BestFound) -> None:
         self._log.best(found)
@@ -156,6 +223,10 @@ class StoreRecorder:
 
     def ended(self, state: FinalJobState, reason: str) -> None:
         self._store.finish_job(self._job, self._epoch, state, reason)
+
+    def paused(self, reason: str) -> None:
+        with contextlib.suppress(JobOver):
+            self._store.pause_job(self._job, reason, self._epoch)
 
 
 def _settlement(result: MeasureResult, codegen: str) -> Settlement:

@@ -15,24 +15,32 @@ from ..compiler.ir import PrimFunc
 from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
+from ..db.errors import JobOver, StaleSearch
 from ..db.store import Store
+from ..db.words import JobState
 from ..measure.messages import Limits
 from ..measure.runner import Runner
 from .budget import Budget
+from .candidate import Candidate
 from .crown import Crowned
-from .errors import NotASqlStore
+from .errors import JobStopped, NotASqlStore
 from .local import LocalSearch, Measurer
-from .opening import open_task
+from .opening import budget_of, open_task
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
+from .replay import resume as go_on
 from .session import TuningSession
 from .snapshot import Snapshot
+from .standing import enlarged, name_of, standing_job
 from .strategies import load_strategy
 from .task import TuningTask
 from .time_split import Stopwatch
 
-__all__ = ["Tuner", "TuningRecord", "tune"]
+__all__ = ["Tuner", "TuningRecord", "display_of", "tune"]
+
+_STOPPED = (JobStopped, JobOver, StaleSearch)
+"""Somebody else has paused or ended the job, or searches it anew."""
 
 
 def tune(
@@ -46,6 +54,7 @@ def tune(
     target_seconds: float | None = None,
     patience: int | None = None,
     store: Store | None = None,
+    resume: bool = False,
     seed: int = 0,
     strategy: str = "evolutionary",
     progress: bool | None = None,
@@ -59,6 +68,11 @@ def tune(
     timed again, which decides between them (at most 15 measurements). With a SQL `store` (what
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
+
+    A search that was interrupted or killed leaves a job in the store that stands still, as one does that was
+    paused. With `resume`, the newest such job of the same workload, target, hardware, seed and strategy goes
+    on from its trials, with this budget where that is the larger one, and comes to what it would have come to
+    without the break; a new search begins where there is none. See `resume` for a job by its id.
 
     `space` is a search space of your own: a function that applies primitives and samplers
     (`sample_perfect_tile`, `sample_categorical`, `sample_compute_location`, `sample_structure`) to the
@@ -74,17 +88,26 @@ def tune(
     watch = Stopwatch()
     with watch.part("generate"):
         task = open_task(func, Target.parse(target), space, constraints)
+    hardware, name = detect(), name_of(space)
+    budget = Budget(trials, seconds, target_seconds, patience)
+    standing = None
+    if resume and store is not None:
+        standing = standing_job(store, task, hardware.key, seed, strategy, name)
+    if store is not None and standing is not None:
+        budget = budget_of(enlarged(store, standing, budget))
     tuner = Tuner(
         task=task,
-        hardware=detect(),
-        trials=trials,
-        seconds=seconds,
-        target_seconds=target_seconds,
-        patience=patience,
+        hardware=hardware,
+        trials=budget.trials,
+        seconds=budget.seconds,
+        target_seconds=budget.target_seconds,
+        patience=budget.patience,
         store=store,
+        resumes=standing.id if standing else None,
+        space_name=name,
         seed=seed,
         strategy=strategy,
-        display=_display(f"tuning {func.name}", progress),
+        display=display_of(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
         watch=watch,
@@ -95,7 +118,8 @@ def tune(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """`tune` with its parts handed in."""
+    """`tune` with its parts handed in. `resumes` is the id of a job of the store that is to go on, whose
+    budget, seed and strategy these must be; `space_name` names a space of the user's own."""
 
     task: TuningTask
     hardware: Hardware
@@ -104,6 +128,8 @@ class Tuner:
     target_seconds: float | None = None
     patience: int | None = None
     store: Store | None = None
+    resumes: str | None = None
+    space_name: str = ""
     seed: int = 0
     strategy: str = "evolutionary"
     display: ProgressDisplay = field(default_factory=NoProgress)
@@ -126,17 +152,24 @@ class Tuner:
         begun = self.clock()
         task, strategy = self.task, load_strategy(self.strategy)
         says = strategy.describe()
-        session = TuningSession(
-            task.space,
-            strategy,
-            self.budget,
-            target=task.target_key,
-            codegen=task.codegen,
-            seed=self.seed,
-            defaults=task.defaults,
-            watch=self.watch,
-        )
-        recorder = self._recorder(says)
+        recorder = self._recorder()
+        stored, spent = recorder.left()
+
+        def begin(adopted: Sequence[Candidate]) -> TuningSession:
+            return TuningSession(
+                task.space,
+                strategy,
+                self.budget,
+                target=task.target_key,
+                codegen=task.codegen,
+                seed=self.seed,
+                defaults=task.defaults,
+                adopted=adopted,
+                watch=self.watch,
+            )
+
+        session = go_on(begin, stored, task.feature_schema)
+        recorder.begun(says, len(stored))
         search = LocalSearch(
             task=task,
             session=session,
@@ -145,17 +178,25 @@ class Tuner:
             display=self.display,
             seed=self.seed,
             seconds=self.seconds,
+            spent=spent,
             limits=self.limits,
             clock=self.clock,
             observer=self.observer,
             watch=self.watch,
         )
-        with _Ending(recorder, session), self.display:
-            crowned = search.run()
+        state: JobState
+        try:
+            with _Ending(recorder, session), self.display:
+                crowned = search.run()
+                wall = self.clock() - begun
+                split, model = self.watch.split(wall), search.model.quality
+                recorder.report(split, model)
+            state, reason = session.conclusion
+        except _STOPPED:
+            crowned = Crowned(session.best) if session.best else None
             wall = self.clock() - begun
             split, model = self.watch.split(wall), search.model.quality
-            recorder.report(split, model)
-        state, reason = session.conclusion
+            state, reason = recorder.stands()
         return TuningRecord(
             workload=task.workload_key,
             target=task.target_key,
@@ -176,7 +217,7 @@ class Tuner:
             model=model,
         )
 
-    def _recorder(self, says: str) -> Recorder:
+    def _recorder(self) -> Recorder:
         if self.store is None:
             return NoRecorder()
         return StoreRecorder(
@@ -187,14 +228,15 @@ class Tuner:
             budget=self.budget,
             seed=self.seed,
             strategy=self.strategy,
-            says=says,
             clock=self.clock,
+            space=self.space_name,
+            resumes=self.resumes,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """Ends the recorded job however the search ends: nobody else would."""
+    """Ends or pauses the recorded job however the search ends: nobody else would."""
 
     recorder: Recorder
     session: TuningSession
@@ -207,8 +249,10 @@ class _Ending:
     ) -> None:
         if error is None:
             self.recorder.ended(*self.session.conclusion)
+        elif isinstance(error, _STOPPED):
+            return  # it is not this search that says how the job stands
         elif isinstance(error, KeyboardInterrupt):
-            self.recorder.ended("cancelled", f"interrupted after {self.session.told} trials")
+            self.recorder.paused(f"interrupted after {self.session.told} trials: resume the job to go on")
         else:
             self.recorder.ended("failed", str(error) or type(error).__name__)
 
@@ -219,7 +263,8 @@ def _samples(crowned: Crowned | None) -> tuple[float, ...]:
     return crowned.times.get(crowned.winner.candidate.number) or crowned.winner.outcome.samples
 
 
-def _display(title: str, progress: bool | None) -> ProgressDisplay:
+def display_of(title: str, progress: bool | None) -> ProgressDisplay:
+    """A line on stderr if `progress` says so; None: where that is a terminal."""
     if progress or (progress is None and sys.stderr.isatty()):
         return TerminalProgress(title, Console(stderr=True))
     return NoProgress()
