@@ -114,6 +114,9 @@ class JobStore(Protocol):
     def events(self, job_id: str, after: int = 0, limit: int = 500) -> list[Event]:
         """Events with a `seq` above `after`, in order."""
 
+    def last_event(self, job_id: str, kind: str) -> Event | None:
+        """The newest event of a kind, if there is one."""
+
 
 class JobControlStore(Protocol):
     """Standing still and going on. While a job is paused or over, its `seconds` do not pass.

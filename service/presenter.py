@@ -14,10 +14,12 @@ from .views import (
     BestOfJob,
     BudgetView,
     JobView,
+    ModelView,
     ProgressView,
     ScheduleView,
     SearchView,
     TargetView,
+    TimeView,
     TokenView,
     TrialView,
     WorkerView,
@@ -36,6 +38,21 @@ class Presenter:
         self._target = lru_cache(maxsize=256)(self._read_target)
 
     def job(self, job: Job) -> JobView:
+        """All of a job."""
+        report, model = (self._last(job, kind) for kind in ("report", "model"))
+        return self.job_in_list(job).model_copy(
+            update={
+                "model": None if model is None else ModelView.model_validate(model["overall"]),
+                "time": None if report is None else TimeView.model_validate(report["seconds"]),
+            }
+        )
+
+    def _last(self, job: Job, kind: str) -> Any:
+        event = self._store.last_event(job.id, kind)
+        return None if event is None else json.loads(event.data)
+
+    def job_in_list(self, job: Job) -> JobView:
+        """A job without what takes a look at its events."""
         workload = self._workload(job.workload)
         best = next(iter(self._store.top_trials(job.id, 1)), None)
         return JobView(

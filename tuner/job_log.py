@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .model_quality import ModelQuality, RoundQuality
+from .pruning import pruned
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
 from .time_split import TimeSplit
+from .warm_start import Snapshot as Start
 
 __all__ = ["EventStore", "JobLog"]
 
@@ -25,7 +27,9 @@ class EventStore(Protocol):
 class JobLog:
     """The events of one job:
 
-    - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
+    - `search` when a process begins to search: {strategy (with its cost model), sketches, space (for each
+      sketch, what its constraints rule out: see Pruning), resumed_trials};
+    - `warm_start` when it is first begun: what it knows from earlier searches, see Snapshot of warm_start;
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
     - `model` for each batch that was predicted and is all told: see RoundQuality, and `overall`: see
@@ -50,7 +54,12 @@ class JobLog:
 
     def search(self, strategy: str, resumed: int) -> None:
         sketches = [sketch.name for sketch in self._task.space.sketches]
-        self._write("search", {"strategy": strategy, "sketches": sketches, "resumed_trials": resumed})
+        space = [sketch.to_json() for sketch in pruned(self._task.space)]
+        data = {"strategy": strategy, "sketches": sketches, "space": space, "resumed_trials": resumed}
+        self._write("search", data)
+
+    def warm_start(self, start: Start) -> None:
+        self._write("warm_start", start.says())
 
     def best(self, found: BestFound) -> None:
         self._write(

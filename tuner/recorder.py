@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from ..db.errors import JobOver
 from ..db.process_identity import ProcessIdentity
 from ..db.records import NewJob, Settlement, Trial
 from ..db.store import Store
-from ..db.words import FinalJobState, JobState
+from ..db.words import FinalJobState, History, JobState
 from ..measure.messages import MeasureResult
 from .budget import Budget
 from .candidate import Candidate
@@ -27,6 +27,7 @@ from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
 from .time_split import TimeSplit
+from .warm_start import Snapshot as Start
 
 __all__ = ["NoRecorder", "Recorder", "StoreRecorder"]
 
@@ -38,12 +39,16 @@ class Recorder(Protocol):
     def job(self) -> str | None:
         """The id of the job under which the trials are recorded."""
 
-    def begun(self, says: str, resumed: int) -> None:
-        """The search begins: with what strategy, and after how many trials of an earlier process."""
-
     def left(self) -> tuple[list[Trial], float]:
         """What an earlier process has left: its trials, and how many seconds it took; nothing of a new
         search."""
+
+    def start(self, look_back: Callable[[], Start]) -> Start | None:
+        """What is known from other searches: what `look_back` finds now, or what an earlier process of this
+        one has found."""
+
+    def begun(self, says: str, resumed: int) -> None:
+        """The search begins: with what strategy, and after how many trials of an earlier process."""
 
     def stands(self) -> tuple[JobState, str]:
         """How a search that was stopped stands."""
@@ -74,11 +79,14 @@ class NoRecorder:
 
     job: str | None = None
 
-    def begun(self, says: str, resumed: int) -> None:
-        return
-
     def left(self) -> tuple[list[Trial], float]:
         return [], 0.0
+
+    def start(self, look_back: Callable[[], Start]) -> Start | None:
+        return None
+
+    def begun(self, says: str, resumed: int) -> None:
+        return
 
     def stands(self) -> tuple[JobState, str]:
         return "cancelled", ""
@@ -135,6 +143,8 @@ class StoreRecorder:
         clock: Callable[[], float],
         space: str = "",
         resumes: str | None = None,
+        history: History = "use",
+        suggested: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._store = store
         self._task = task
@@ -142,7 +152,7 @@ class StoreRecorder:
         process = ProcessIdentity.own().text
         store.sweep()  # without a server nobody else looks for jobs whose process is gone
         if resumes is None:
-            self._job = self._created(hardware, facts, budget, strategy, space)
+            self._job = self._created(hardware, facts, budget, strategy, space, history, suggested)
             self._epoch = store.begin_search(self._job, process)
         else:
             self._job = resumes
@@ -151,7 +161,14 @@ class StoreRecorder:
         self._log = JobLog(store, self._job, self._epoch, task, clock)
 
     def _created(
-        self, hardware: str, facts: dict[str, Any], budget: Budget, strategy: str, space: str
+        self,
+        hardware: str,
+        facts: dict[str, Any],
+        budget: Budget,
+        strategy: str,
+        space: str,
+        history: History,
+        suggested: Sequence[Mapping[str, Any]],
     ) -> str:
         store, task, seed = self._store, self._task, self._seed
         workload, target = _canonical(task.workload), _canonical(task.target)
@@ -160,6 +177,7 @@ class StoreRecorder:
         store.put_hardware(hardware, _canonical(facts))
         limits = {name: value for name, value in asdict(budget).items() if value is not None}
         spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
+        spec |= {"history": history, "suggestions": list(suggested)}
         if space:
             spec["space"] = space
         job = NewJob(
@@ -173,19 +191,35 @@ class StoreRecorder:
             seed=seed,
             strategy=strategy,
             worker_wait=0.0,
+            history=history,
             origin="local",
             spec=_canonical(spec),
         )
         return store.create_job(job).id
-
-    def begun(self, says: str, resumed: int) -> None:
-        self._log.search(says, resumed)
 
     def left(self) -> tuple[list[Trial], float]:
         """The trials that the job has, and the seconds of its budget that are over."""
         job, now = self._store.job(self._job), self._store.now()
         spent = 0.0 if job.started_at is None else max(0.0, now - job.started_at - job.stood_still(now))
         return stored_trials(self._store, self._job), spent
+
+    def start(self, look_back: Callable[[], Start]) -> Start | None:
+        """What the search began with, or begins with now; None where its job ignores the history."""
+        job = self._store.job(self._job)
+        if job.history == "ignore":
+            return None
+        kept = self._store.warm_start(self._job)
+        if kept is None:
+            start = Start() if job.done else look_back()
+            count = start.counts
+            kept = self._store.put_warm_start(
+                self._job, self._epoch, start.to_json(), count.trials, count.best
+            )
+            self._log.warm_start(start)
+        return Start.from_json(kept)
+
+    def begun(self, says: str, resumed: int) -> None:
+        self._log.search(says, resumed)
 
     def stands(self) -> tuple[JobState, str]:
         """The state and the reason of the job, whoever has decided it."""

@@ -13,6 +13,7 @@ from ..db.records import Job
 from ..db.store import Store
 from ..measure.messages import Limits
 from ..measure.runner import Runner
+from .beginning import suggested_in
 from .errors import CannotResume, NotASqlStore
 from .opening import open_task, reopen_task
 from .record import TuningRecord
@@ -70,6 +71,7 @@ def resume(
         resumes=job,
         seed=stored.seed,
         strategy=stored.strategy,
+        suggested=suggested_in(stored),
         display=display_of(f"tuning {task.name}", progress),
         observer=observer,
         limits=limits or Limits(),

@@ -31,6 +31,14 @@ class EventPart(Part):
             rows = conn.execute(query.order_by(events.c.seq).limit(limit))
             return [Event(**row._mapping) for row in rows]
 
+    def last_event(self, job_id: str, kind: str) -> Event | None:
+        check_text("kind", kind)
+        with self._database.read() as conn:
+            job_row(conn, job_id)
+            query = select(events).where(events.c.job == job_id, events.c.kind == kind)
+            row = conn.execute(query.order_by(events.c.seq.desc()).limit(1)).one_or_none()
+            return None if row is None else Event(**row._mapping)
+
 
 def append_event(conn: Connection, job_id: str, kind: str, data: str, now: float) -> int:
     """Write the next event of a job whose row this transaction has locked; returns its number."""

@@ -13,6 +13,7 @@ from .exits import CommandError, Exit
 from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import show, show_json_line, table
 from .progress import describe, follow, speed, state_line
+from .report import model_line, time_line
 
 app = typer.Typer(name="jobs", help="The tuning jobs of a server.", no_args_is_help=True)
 
@@ -190,4 +191,8 @@ def _details(job: JobView) -> str:
     ]
     if job.best is not None:
         lines.append(f"  best      {speed(job.best.seconds, job.best.gflops)} in trial {job.best.trial}")
+    if job.model is not None:
+        lines.append(f"  model     {model_line(job.model)}")
+    if job.time is not None:
+        lines.append(f"  time      {time_line(job.time)}")
     return "\n".join(lines)

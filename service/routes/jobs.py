@@ -52,7 +52,7 @@ def list_jobs(
     listing = f"jobs:{state or ''}"
     page = context.store.jobs(state, paging.decode(listing, page_token), page_size)
     return JobsView(
-        jobs=[context.presenter.job(job) for job in page.items],
+        jobs=[context.presenter.job_in_list(job) for job in page.items],
         next_page_token=paging.encode(listing, page.next),
     )
 
@@ -66,7 +66,7 @@ async def read_job(
         str | None, Query(description="such as 20s: answer when the job is finished, or then")
     ] = None,
 ) -> JobView:
-    """A job: state, reason, progress, budget, best so far."""
+    """A job: state, reason, progress, budget, best so far, what its cost model is worth, where time went."""
     job = await _finished_or_late(context, job_id, 0.0 if wait is None else _wait_seconds(wait))
     return await run_in_threadpool(context.presenter.job, job)
 

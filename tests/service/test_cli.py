@@ -82,6 +82,28 @@ def test_a_job_is_shown(api: Api, tw: Command) -> None:
     )
 
 
+def test_a_job_is_shown_with_what_its_model_was_worth_and_where_its_time_went(api: Api, tw: Command) -> None:
+    job = stored_job(api.store)
+    model = {
+        "trials": 24,
+        "rank_correlation": -0.625,
+        "pairwise_accuracy": 0.25,
+        "top_recall": 0.125,
+        "trusted": False,
+        "distrusted_rounds": 3,
+        "metrics": "scikit-learn 1.9.1",
+    }
+    api.store.add_event(job.id, "model", json.dumps({"batch": 8, "overall": model}))
+    seconds = {"generate": 0.25, "features": 0.001, "train": 0.5, "build": 4.0, "run": 3.0}
+    api.store.add_event(job.id, "report", json.dumps({"seconds": seconds, "model": model}))
+    out = tw("jobs", "show", job.id, "--url", api.url)[1]
+    assert out.splitlines()[-2:] == [
+        "  model     rank correlation -0.62, 25% of pairs in order, 12% of the fastest quarter foreseen; "
+        "24 trials predicted ahead; not trusted (worse than chance after 3 rounds)",
+        "  time      build 4.00 s, run 3.00 s, train 0.50 s, generate 0.25 s",
+    ]
+
+
 def test_a_job_that_is_not_there_ends_with_1(api: Api, tw: Command) -> None:
     assert tw("jobs", "show", "job_000000000000", "--url", api.url) == (
         1,

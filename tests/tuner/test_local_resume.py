@@ -68,7 +68,7 @@ class Mortal:
 
 
 def tune(store: Any, machine: FakeMachine | None = None, **options: Any) -> TuningRecord:
-    options = {"task": task(tiles()), "trials": 24, "strategy": "random", **options}
+    options = {"task": task(tiles()), "trials": 24, "strategy": "random", "history": "ignore", **options}
     return Tuner(hardware=HERE, store=store, **options).run(machine or FakeMachine())
 
 
