@@ -116,3 +116,19 @@ def test_the_default_is_one_of_them_and_right(shape: str) -> None:
     expected = interpret.expected(func, [a.copy() for a in arrays])
     tw.build(default_schedule(func, Target.parse("llvm")), target="llvm")(*arrays)
     assert interpret.check(expected, arrays).ok
+
+
+def test_a_strip_may_be_the_whole_of_a_short_image(target: Target) -> None:
+    from tilewright.compiler.space.window_tiles import strips
+
+    assert [strips(n) for n in (3, 14, 28, 56)] == [
+        (1, 2, 3),
+        (1, 2, 4, 7, 8, 14),
+        (1, 2, 4, 7, 8, 14, 28),
+        (1, 2, 4, 7, 8, 14, 28),
+    ]
+    func = topi.create({"op": "conv2d", "ci": 8, "h": 14, "w": 14, "co": 32, "kh": 3, "kw": 3, "pad": 1})
+    sketch = space_of(func, target).sketches[0]
+    rows = [k.name for k in sketch.knobs].index("h_t")
+    population = sketch.columns.random(400, np.random.default_rng(0))
+    assert 14 in population[:, rows]
