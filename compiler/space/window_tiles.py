@@ -115,7 +115,11 @@ class WindowTiles(Tiling):
         ahead = [self.copy_of(b) for b in constants_of(self.sch.func, self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
-        sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
+        # Along rows, one vector of results after the other shares most of what it reads with the next one.
+        # Beside channels, all of them meet one weight at a time.
+        along = self.is_alone() and self.lane_var in self.places
+        inner = (*tile, *unrolled) if along else (*unrolled, *tile)
+        sch.reorder(*outer, strip, *between, *serial, *inner, lane)
         sch.vectorize(lane)
         for loop in (*unrolled, *tile):
             sch.unroll(loop)
