@@ -33,7 +33,7 @@ Padding = Literal["none", "inline", "strip"]
 
 PLACES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16)
 ROWS = (1, 2, 3, 4, 6, 7)
-VECTORS = (1, 2, 3, 4, 6, 8, 12)
+VECTORS = (1, 2, 3, 4, 5, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
@@ -232,7 +232,7 @@ class WindowTiles(Tiling):
     def vector_loop(self, loop: LoopRV, *, many: bool) -> list[LoopRV]:
         least = self.lanes if isinstance(self.lanes, int) else self.lanes.domain[0]
         count = -(-(self.lane_var.extent.const or 1) // least)
-        r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:5]))
+        r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:6]))
         self.vectors = poly(r)
         # A packed operand lies in blocks of lanes, which tiles that move back would straddle.
         return self.sch.split(loop, [None, r, self.lanes], overlap=0 if self.choice.packed else 2)
