@@ -33,7 +33,7 @@ Padding = Literal["none", "inline", "strip"]
 
 PLACES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16)
 ROWS = (1, 2, 3, 4, 6, 7)
-VECTORS = (1, 2, 3, 4, 6, 8, 12)
+VECTORS = (1, 2, 3, 4, 5, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
@@ -120,7 +120,11 @@ class WindowTiles(Tiling):
         ahead = [self.copy_of(b) for b in constants_of(self.sch.func, self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
-        sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
+        # Along rows, one vector of results after the other shares most of what it reads with the next one.
+        # Beside channels, all of them meet one weight at a time.
+        along = self.is_alone() and self.lane_var in self.places
+        inner = (*tile, *unrolled) if along else (*unrolled, *tile)
+        sch.reorder(*outer, strip, *between, *serial, *inner, lane)
         sch.vectorize(lane)
         for loop in (*unrolled, *tile):
             sch.unroll(loop)
@@ -233,7 +237,7 @@ class WindowTiles(Tiling):
     def vector_loop(self, loop: LoopRV, *, many: bool) -> list[LoopRV]:
         least = self.lanes if isinstance(self.lanes, int) else self.lanes.domain[0]
         count = -(-(self.lane_var.extent.const or 1) // least)
-        r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:5]))
+        r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:6]))
         self.vectors = poly(r)
         # A packed operand lies in blocks of lanes, which tiles that move back would straddle.
         return self.sch.split(loop, [None, r, self.lanes], overlap=0 if self.choice.packed else 2)
