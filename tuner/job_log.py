@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from .model_quality import ModelQuality, RoundQuality
+from .pruning import pruned
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
@@ -26,7 +27,8 @@ class EventStore(Protocol):
 class JobLog:
     """The events of one job:
 
-    - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
+    - `search` when a process begins to search: {strategy (with its cost model), sketches, space (for each
+      sketch, what its constraints rule out: see Pruning), resumed_trials};
     - `warm_start` when it is first begun: what it knows from earlier searches, see Snapshot of warm_start;
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
@@ -53,7 +55,9 @@ class JobLog:
 
     def search(self, strategy: str, resumed: int) -> None:
         sketches = [sketch.name for sketch in self._task.space.sketches]
-        self._write("search", {"strategy": strategy, "sketches": sketches, "resumed_trials": resumed})
+        space = [sketch.to_json() for sketch in pruned(self._task.space)]
+        data = {"strategy": strategy, "sketches": sketches, "space": space, "resumed_trials": resumed}
+        self._write("search", data)
 
     def warm_start(self, start: Start) -> None:
         self._write("warm_start", start.says())

@@ -214,7 +214,7 @@ class StoredSearch:
         now = self._clock()
         if now - self._job_read_at >= JOB_SECONDS:
             self._job, self._job_read_at = self._store.job(self._job.id), now
-        return self._job.state in FINAL_JOB_STATES or self._job.epoch != self._epoch
+        return self._job.state in FINAL_JOB_STATES or self._job.epoch > self._epoch
 
 
 def stored_trials(store: Store, job_id: str) -> list[Trial]:

@@ -261,7 +261,7 @@ class TuningSession:
             raise nothing_legal(self._pools, self._space.refused, rng)
         if len(chosen) < count:
             total = len(self._candidates) + len(chosen)
-            self._closed = self._closed or ("exhausted", f"the space has no more than {total} candidates")
+            self._closed = self._closed or ("exhausted", self._exhausted(total))
         self._candidates.extend(chosen)
         self._next_batch += 1
         return chosen
@@ -347,7 +347,7 @@ class TuningSession:
         proposed = self._strategy.propose(view, size, rng)
         for point in chain(self._queued(size), proposed):
             pool = self._pools[point.pool]
-            if pool.taken(point.row):
+            if not pool.legal(point.row) or pool.taken(point.row):
                 continue
             pool.take(point.row)
             candidate = self._concrete(point, batch, len(self._candidates) + len(chosen))
@@ -362,6 +362,11 @@ class TuningSession:
             if len(chosen) == count:
                 break
         return chosen
+
+    def _exhausted(self, total: int) -> str:
+        if all(pool.enumerable for pool in self._pools):
+            return f"the space has no more than {total} candidates"
+        return f"nothing new was found in the space beyond {total} candidates"
 
     def _choose_outside(self, batch: int, count: int) -> list[Candidate]:
         chosen: list[Candidate] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -28,9 +27,9 @@ from .snapshot import Snapshot
 from .strategies import load_strategy
 from .task import TuningTask
 from .task_scheduler import Share, TaskScheduler, Turn
-from .tasks_record import TaskResult, TasksRecord
+from .tasks_record import TaskResult, TasksRecord, TaskState
 from .time_split import Stopwatch
-from .tune import Round, Tuner, refuse_other_stores
+from .tune import Round, Tuner, refuse_other_stores, shown
 from .weighted_task import Entry, WeightedTask, named_tasks
 
 __all__ = ["TaskResult", "TasksRecord", "TasksTuner", "WeightedTask", "tune_tasks"]
@@ -79,7 +78,7 @@ def tune_tasks(
         store=store,
         seed=seed,
         strategy=strategy,
-        display=_display(progress),
+        display=TasksProgress(Console(stderr=True)) if shown(progress) else NoTasksProgress(),
         observer=observer,
         limits=limits or Limits(),
     )
@@ -196,7 +195,7 @@ class _Search:
     share: Share
     tuner: Tuner | None = None
     clock: TurnClock = field(default_factory=TurnClock)
-    failure: tuple[str, str] | None = None
+    failure: tuple[TaskState, str] | None = None
     best: float | None = None
     record: TuningRecord | None = None
     _steps: Generator[Round, None, TuningRecord] | None = None
@@ -236,13 +235,13 @@ class _Search:
             self._steps.close()
 
     def result(self, turns: int) -> TaskResult:
-        state, reason = (
-            (self.record.state, self.record.reason) if self.record else self.failure or ("failed", "")
-        )
+        state, reason = self.failure or ("failed", "")
+        if self.record is not None:
+            state, reason = self.record.state, self.record.reason
         return TaskResult(
             name=self.name,
             weight=self.weight,
-            state=state,  # type: ignore[arg-type]
+            state=state,
             reason=reason,
             record=self.record,
             turns=turns,
@@ -264,9 +263,3 @@ def _weighted(searches: Sequence[_Search]) -> float | None:
 
 def _told(name: str, error: Exception) -> str:
     return f"task {name!r}: {type(error).__name__}: {error}"
-
-
-def _display(progress: bool | None) -> TasksDisplay:
-    if progress or (progress is None and sys.stderr.isatty()):
-        return TasksProgress(Console(stderr=True))
-    return NoTasksProgress()

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..db.words import JobState
 from .record import TuningRecord
 from .task_scheduler import Turn
 
 __all__ = ["TaskResult", "TaskState", "TasksRecord"]
 
-TaskState = Literal["completed", "exhausted", "failed", "space_error"]
+TaskState = JobState | Literal["space_error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from .dot_products import dot_products, lane_steps
 from .elementwise import elementwise
 from .groups import Group
 from .moves import moves
+from .phases import put_together
 from .rows import rows
 from .sketch import Constraint
 
@@ -63,7 +64,7 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, put_together, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:

@@ -11,7 +11,7 @@ from ..schedule import Schedule, ScheduleError
 from ..target import Target
 from .containment import RuleError, guarded
 from .dot import summed
-from .groups import Group, groups_of, inline_elementwise
+from .groups import Group, constants_first, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
 from .sketch import Constraint, SearchSpace, Sketch, points
@@ -70,6 +70,7 @@ class _Omitted:
 def _inlined(func: PrimFunc, target: Target) -> Schedule:
     base = Schedule(func)
     inline_elementwise(base)
+    constants_first(base)
     if target.num_threads > 1 and target.math == "reassoc":
         deal_out(base, target.num_threads)
     return base

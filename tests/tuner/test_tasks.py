@@ -64,7 +64,7 @@ class Machine(FakeMachine):
     of: Mapping[str, Seconds] = field(default_factory=dict)
     broken: Mapping[str, Exception] = field(default_factory=dict)
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
         name = item.workload["program"]
         if name in self.broken:
             raise self.broken[name]
@@ -224,7 +224,7 @@ def test_one_task_without_a_legal_candidate_stops_no_other() -> None:
 
 def test_one_task_whose_trials_all_fail_gets_a_few_turns_and_stops_no_other() -> None:
     class Failing(Machine):
-        def measure(self, item: MeasureInput) -> MeasureResult:
+        def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
             self.fails = lambda _: "run_error" if item.workload["program"] == "a" else None
             return super().measure(item)
 

@@ -18,7 +18,7 @@ from tilewright.db.fleet_records import LeaseItem
 from tilewright.db.records import Job, Settlement
 from tilewright.measure.messages import MeasureInput, MeasureResult
 from tilewright.tuner.candidate import Features
-from tilewright.tuner.cost_model import ROWS, KernelRidge, Scores
+from tilewright.tuner.cost_model import ROWS, KernelRidge, Scores, TrainingSet
 from tilewright.tuner.session import TuningSession
 from tilewright.tuner.strategies.evolutionary import Evolutionary
 from tilewright.tuner.task import TuningTask
@@ -79,7 +79,7 @@ def test_the_search_is_what_it_does_itself() -> None:
 
 def test_the_record_says_where_the_time_of_a_search_went() -> None:
     class Slow(FakeMachine):
-        def measure(self, item: MeasureInput) -> MeasureResult:
+        def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
             clock.now += 0.5
             result = super().measure(item)
             return MeasureResult(
@@ -165,8 +165,8 @@ class Counting(KernelRidge):
     def __init__(self) -> None:
         super().__init__(reason="counting")
 
-    def update(self, features: Features, scores: Scores) -> None:
-        rows["trained"].append(len(scores))
+    def update(self, training: TrainingSet) -> None:
+        rows["trained"].append(len(training))
 
     def predict(self, features: Features) -> Scores:
         rows["predicted"].append(len(features))
