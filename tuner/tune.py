@@ -35,7 +35,7 @@ from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .session import TuningSession
 from .snapshot import Snapshot
-from .strategies import load_strategy
+from .strategies import DEFAULT, load_strategy
 from .suggested import suggestion_json
 from .task import TuningTask
 from .time_split import Stopwatch
@@ -56,7 +56,7 @@ def tune(
     patience: int | None = None,
     store: Store | None = None,
     seed: int = 0,
-    strategy: str = "evolutionary",
+    strategy: str = DEFAULT,
     history: History = "use",
     suggestions: Sequence[Trace | TuningRecord | Mapping[str, Any]] = (),
     progress: bool | None = None,
@@ -127,7 +127,7 @@ class Tuner:
     patience: int | None = None
     store: Store | None = None
     seed: int = 0
-    strategy: str = "evolutionary"
+    strategy: str = DEFAULT
     history: History = "use"
     suggested: Sequence[Mapping[str, Any]] = ()
     display: ProgressDisplay = field(default_factory=NoProgress)

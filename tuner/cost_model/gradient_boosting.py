@@ -88,7 +88,9 @@ class XGBoost:
         sizes = np.unique(training.groups, return_counts=True)[1]
         rows.set_group(sizes)
         ends = np.cumsum(sizes)
-        rows.set_weight([float(weights[end - size : end].mean()) for size, end in zip(sizes, ends, strict=True)])
+        rows.set_weight(
+            [float(weights[end - size : end].mean()) for size, end in zip(sizes, ends, strict=True)]
+        )
         return rows
 
     def _labels(self, training: TrainingSet) -> NDArray[np.float32]:

@@ -87,9 +87,7 @@ def training_set(history: Sequence[Trial], prior: Prior | None = None) -> Traini
     failed = np.array([s is None for s in seconds], dtype=bool)
     rows = [t.candidate.features for t in trials if t.candidate.features is not None]
     features = np.stack(rows).astype(np.float32) if rows else np.empty((0, 0), dtype=np.float32)
-    own = TrainingSet(
-        features, scores, np.ones(len(rows), np.float32), np.zeros(len(rows), np.int64), failed
-    )
+    own = TrainingSet(features, scores, np.ones(len(rows), np.float32), np.zeros(len(rows), np.int64), failed)
     return own if prior is None or not len(prior) else _joined(prior, own)
 
 
@@ -97,7 +95,9 @@ def _joined(prior: Prior, own: TrainingSet) -> TrainingSet:
     columns = prior.features.shape[1]
     if len(own) and columns != own.features.shape[1]:
         says = prior.says or "what other searches measured"
-        found = f"{prior.schema}, of {columns} columns" if prior.schema is not None else f"of {columns} columns"
+        found = (
+            f"{prior.schema}, of {columns} columns" if prior.schema is not None else f"of {columns} columns"
+        )
         raise SchemaMismatch(says, found, f"{own.features.shape[1]} columns")
     chosen = np.unique(np.linspace(0, len(prior) - 1, min(len(prior), PRIOR_ROWS)).astype(np.int64))
     chosen = chosen[np.argsort(prior.groups[chosen], kind="stable")]
