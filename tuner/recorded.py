@@ -1,7 +1,7 @@
 """Spaces that were measured exhaustively and written down: a search on one needs no device.
 
-The file format is JSON, gzipped or plain: `params` (names), `configs` (a list of integers each, in their order)
-and `time_ms` (milliseconds, null for a configuration that failed); `device` and `source` are optional texts.
+The file format is JSON, gzipped or plain: `params` (names), `configs` (a list of integers each, in their
+order) and `time_ms` (milliseconds, null for a configuration that failed); `device` is an optional text.
 """
 
 from __future__ import annotations

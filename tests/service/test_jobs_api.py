@@ -232,7 +232,8 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
         },
         {
             "pointer": "/strategy",
-            "detail": "should be 'annealing', 'evolutionary', 'grid', 'guided', 'local' or 'random', got \"lucky\"",
+            "detail": "should be 'annealing', 'evolutionary', 'grid', 'guided', 'local' or 'random', "
+            'got "lucky"',
         },
         {
             "pointer": "/wokload",

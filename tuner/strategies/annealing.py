@@ -21,10 +21,10 @@ STREAM = 0x414E4E45
 @dataclass(frozen=True)
 class Annealing:
     """A walk that goes to each measured point that is faster, and to a slower one with the probability
-    exp(-d / T) for times d (a share) apart (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983); the temperature
-    T falls from `hot` by `cooling` a trial, down to `cold`. All of a batch are points one step from where the
-    walk stands, near ones more often. A share of `leap` is drawn at random: other sketches have no neighbours
-    here."""
+    exp(-d / T) for times d (a share) apart (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983); the
+    temperature T falls from `hot` by `cooling` a trial, down to `cold`. All of a batch are points one step
+    from where the walk stands, near ones more often. A share of `leap` is drawn at random: other sketches
+    have no neighbours here."""
 
     hot: float = 0.3
     cooling: float = 0.97

@@ -52,7 +52,8 @@ class Field:
 
     def having(self, pool: int, knob: int, value: int) -> NDArray[np.int64]:
         """The numbers of a pool's points with that value of a knob."""
-        return self.of(pool)[self.parts[pool][:, knob] == value]
+        chosen: NDArray[np.int64] = self.of(pool)[self.parts[pool][:, knob] == value]
+        return chosen
 
     def among(self, pool: Pool, rows: Population) -> NDArray[np.int64]:
         """The numbers of a pool's points that are among these rows."""
@@ -60,9 +61,9 @@ class Field:
 
 
 def survey(view: View, model: CostModel, population: int, generations: int, rng: Generator) -> Field:
-    """Every open point where they are few enough; else, of each sketch, what a population comes to that evolves
-    for some generations under the model. `population` rows are shared by all sketches, so that a round costs
-    the same for one as for many."""
+    """Every open point where they are few enough; else, of each sketch, what a population comes to that
+    evolves for some generations under the model. `population` rows are shared by all sketches, so that a
+    round costs the same for one as for many."""
     size = max(64, population // max(1, len(view.pools)))
     room = WHOLE
     parts, said = [], []

@@ -36,9 +36,9 @@ def ensemble() -> CostModel:
 
 @dataclass(frozen=True)
 class Guided:
-    """The defaults, and points spread over the space until `initial` are out. From then on a cost model scores
-    every open point (of large spaces: what an evolving population comes to), and the places of a batch go in
-    turn to
+    """The defaults, and points spread over the space until `initial` are out. From then on a cost model
+    scores every open point (of large spaces: what an evolving population comes to), and the places of a batch
+    go in turn to
 
     - `model`: the best predicted;
     - `elsewhere`: the best predicted of those with another value of one knob than the fastest trial has, the
@@ -46,8 +46,8 @@ class Guided:
       the space is tested in every direction, at the most promising place;
     - `local`: the best predicted of those one step from the fastest trials.
 
-    `shares` are their parts of the places, by name. A share of `epsilon` is random. `bonus` is what a standard
-    deviation of the model's members is worth to an unmeasured point.
+    `shares` are their parts of the places, by name. A share of `epsilon` is random. `bonus` is what a
+    standard deviation of the model's members is worth to an unmeasured point.
     """
 
     cost_model: Callable[[], CostModel] = ensemble

@@ -16,8 +16,8 @@ __all__ = ["Local"]
 @dataclass(frozen=True)
 class Local:
     """Coordinate descent: what lies one step from the fastest point so far, the nearest first, and then
-    around the next fastest. It begins with the defaults and `start` random points; a share of `epsilon` of the
-    proposals stays random, so that it leaves a valley that has no better neighbour."""
+    around the next fastest. It begins with the defaults and `start` random points; a share of `epsilon` of
+    the proposals stays random, so that it leaves a valley that has no better neighbour."""
 
     start: int = 8
     epsilon: float = 0.1
