@@ -196,7 +196,7 @@ def test_a_search_does_without_a_model_that_is_worse_than_chance_and_says_so() -
     )
     # What was known of batch n - 2 decides of batch n.
     without = {n + 2 for n in distrusted}
-    assert {c.origin for c in searched.candidates if c.batch in without} == {""}
+    assert {c.origin for c in searched.candidates if c.batch in without} == {"random"}
     assert {c.origin for c in searched.candidates if c.batch == distrusted[0]} >= {"model"}
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from tilewright.tuner.candidate import Features
 from tilewright.tuner.cost_model import ROWS, KernelRidge, Scores, TrainingSet
 from tilewright.tuner.session import TuningSession
 from tilewright.tuner.strategies.evolutionary import Evolutionary
+from tilewright.tuner.strategies.guided import Guided
 from tilewright.tuner.task import TuningTask
 from tilewright.tuner.time_split import Stopwatch, TimeSplit
 from tilewright.tuner.tune import Tuner
@@ -176,19 +178,23 @@ class Counting(KernelRidge):
 rows: dict[str, list[int]] = {"trained": [], "predicted": []}
 
 
-def test_a_round_after_five_thousand_trials_costs_no_more_rows_than_an_early_one() -> None:
-    strategy = Evolutionary(Counting, population=512)
+@pytest.mark.parametrize(
+    "strategy", [Evolutionary(Counting, population=512), Guided(Counting, population=512)]
+)
+def test_a_round_after_five_thousand_trials_costs_no_more_rows_than_an_early_one(strategy: Any) -> None:
     before = session(tiles(), strategy, 5_000, batch_size=2_500)
     run(before)
     after = session(tiles(), strategy, 6_000, adopted=before.candidates)
     for trial in before.history:
         after.tell(trial.candidate.number, trial.outcome)
     young = session(tiles(), strategy, 64)
-    for _ in range(4):
+    for _ in range(6):
         for candidate in young.ask():
             young.tell(candidate.number, timed(candidate))
     early, late = rows_of_a_round(young), rows_of_a_round(after)
-    assert (early["trained"], late["trained"]) == ([12], [ROWS])
+    assert max(early["trained"] + late["trained"]) <= ROWS
+    # Where it was resumed: the model of the last turning point, and what came since.
+    assert len(late["trained"]) <= 2
     assert sum(late["predicted"]) < 1.5 * sum(early["predicted"])
 
 
