@@ -2,8 +2,8 @@
 
 Every strategy of ours searches through the session that `tilewright.tune` uses, beside Kernel Tuner's
 strategies where an interpreter that has it is given. Seeds are counted from `--first-seed`. A figure is the
-mean over seeds of the best time found over the optimum; `to 95%` is the median number of evaluations until the
-best time is within 1 / 0.95 of the optimum, `> 200` where most searches do not come there.
+mean over seeds of the best time found over the optimum; `to 95%` is the median number of evaluations until
+the best time is within 1 / 0.95 of the optimum, `> 200` where most searches do not come there.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Table:
 
 
 def ratio_at(found: Curves, optimum: float, evaluations: int) -> float:
-    """Mean over seeds of best / optimum after so many evaluations (or all, where a search had fewer); infinite
-    where one of them had no success by then."""
+    """Mean over seeds of best / optimum after so many evaluations (or all, where a search had fewer);
+    infinite where one of them had no success by then."""
     best = [curve[:evaluations][-1] if curve else None for curve in found]
     return mean(float("inf") if b is None else b / optimum for b in best)
 
