@@ -144,6 +144,7 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
         "wall_seconds": record.wall_seconds,
         "split": record.split.to_json(),
         "model": record.model.to_json(),
+        "space_errors": dict(record.space_errors),
         "job": record.job,
     }
 
@@ -151,13 +152,14 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
 def _record_text(record: TuningRecord) -> str:
     if record.trace is None or record.seconds is None:
         return f"{record.state}: {record.reason}"
-    time, model = TimeView(**record.split.to_json()), ModelView(**record.model.to_json())
-    return (
-        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}\n"
-        f"# cost model: {model_line(model)}\n"
-        f"# time: {time_line(time)}\n"
-        f"{record.trace.script()}"
-    )
+    lines = [
+        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}",
+        f"# cost model: {model_line(ModelView(**record.model.to_json()))}",
+        f"# time: {time_line(TimeView(**record.split.to_json()))}",
+        *(f"# space: {message}" for message in record.space_errors.values()),
+        record.trace.script(),
+    ]
+    return "\n".join(lines)
 
 
 def _job_text(job: JobView) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tilewright.compiler.target import Target, TargetError, backends
     from tilewright.service.connect import connect
     from tilewright.tuner.resuming import resume
+    from tilewright.tuner.tasks import TasksRecord, WeightedTask, tune_tasks
     from tilewright.tuner.tune import TuningRecord, tune
 
 __version__ = "0.1.0"
@@ -65,6 +66,9 @@ _WHERE = {
     "resume": "tilewright.tuner.resuming",
     "TuningRecord": "tilewright.tuner.tune",
     "tune": "tilewright.tuner.tune",
+    "TasksRecord": "tilewright.tuner.tasks",
+    "WeightedTask": "tilewright.tuner.tasks",
+    "tune_tasks": "tilewright.tuner.tasks",
 }
 
 __all__ = [
@@ -81,11 +85,13 @@ __all__ = [
     "ScheduleError",
     "Target",
     "TargetError",
+    "TasksRecord",
     "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
     "VerifyError",
+    "WeightedTask",
     "__version__",
     "backends",
     "build",
@@ -100,6 +106,7 @@ __all__ = [
     "te",
     "topi",
     "tune",
+    "tune_tasks",
 ]
 
 
