@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lab import Killed
+from mortal import Mortal
 from synthetic import FakeMachine, task, tiles
 
 from tilewright.compiler.target import Hardware
@@ -28,10 +29,6 @@ from tilewright.tuner.standing import enlarged, standing_job
 from tilewright.tuner.tune import Tuner
 
 HERE = Hardware.of({"architecture": "test"})
-WRITES = (
-    "create_job", "begin_search", "resume_local", "add_event", "add_trials", "settle_local", "crown",
-    "finish_job", "pause_job",
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -44,27 +41,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(f"sqlite:///{tmp_path}/t.db") as store:
         yield store
-
-
-class Mortal:
-    """A store whose process is killed after so many writes: from then on nothing can be written by it."""
-
-    def __init__(self, store: Store, writes: int) -> None:
-        self._store = store
-        self.left = writes
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._store, name)
-        return self._mortally(call) if name in WRITES else call
-
-    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*arguments: Any, **named: Any) -> Any:
-            if self.left == 0:
-                raise Killed
-            self.left -= 1
-            return call(*arguments, **named)
-
-        return write
 
 
 def tune(store: Any, machine: FakeMachine | None = None, **options: Any) -> TuningRecord:
