@@ -58,9 +58,8 @@ class Lab:
         seconds: float | None = None,
         strategy: str | None = None,
         seed: int = 0,
-        **budget: float,
+        **budget: Any,
     ) -> Job:
-        spec = json.dumps({"op": "bowl", "suggestions": self.suggestions})
         new = NewJob(
             WORKLOAD,
             TARGET,
@@ -71,7 +70,7 @@ class Lab:
             strategy or self.strategy,
             600.0,
             "http",
-            spec,
+            json.dumps({"op": "bowl", "suggestions": self.suggestions}),
             history=self.history,
             **budget,
         )
