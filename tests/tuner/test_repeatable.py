@@ -259,7 +259,8 @@ def test_nothing_that_happens_to_a_job_changes_what_it_comes_to(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.timeout(600)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=PLANS, at_once=LEASES)
 def test_whatever_happens_to_a_job_changes_nothing_of_what_it_comes_to(
     store: Store, references: Any, plan: dict[int, str], at_once: int
