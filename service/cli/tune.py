@@ -35,7 +35,9 @@ def tune(
         int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same search.")] = 0,
-    strategy: Annotated[str, typer.Option(help="evolutionary or random.")] = "evolutionary",
+    strategy: Annotated[
+        str, typer.Option(help="annealing, evolutionary, grid, guided, local or random.")
+    ] = "guided",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the same search where it was interrupted or killed.")
     ] = False,

@@ -378,7 +378,11 @@ def test_a_job_is_resumed_by_its_id_and_extended(store: Store) -> None:
 
 def test_a4_a_knob_with_a_single_value_is_a_space_of_one_point(store: Store) -> None:
     record = tilewright.tune(matmul(), trials=8, space=one_point, store=store)
-    assert (record.state, record.trial_count, store.job(record.job or "").state) == ("exhausted", 1, "exhausted")
+    assert (record.state, record.trial_count, store.job(record.job or "").state) == (
+        "exhausted",
+        1,
+        "exhausted",
+    )
 
 
 def test_a4_a_knob_without_a_value_is_refused_before_anything_is_recorded(store: Store) -> None:
