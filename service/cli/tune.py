@@ -38,6 +38,9 @@ def tune(
     strategy: Annotated[
         str, typer.Option(help="annealing, evolutionary, grid, guided, local or random.")
     ] = "guided",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the same search where it was interrupted or killed.")
+    ] = False,
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -48,16 +51,20 @@ def tune(
     """Search for the fastest schedule of WORKLOAD.
 
     With --url the server's workers measure and the job is watched; Ctrl-C stops watching, not the job.
-    Without it this machine measures, and the trials are recorded in the database. Prints the best schedule as
-    Python.
+    Without it this machine measures, and the trials are recorded in the database; a search that was stopped
+    goes on with --resume. Prints the best schedule as Python.
     """
     if url is None:
         limits = _Limits(trials, seconds, target_seconds, patience)
-        record = _tune_here(workload, target, limits, seed, strategy, settings_of(db=db).db)
+        record = _tune_here(workload, target, limits, seed, strategy, resume, settings_of(db=db).db)
         show(_record_json(record), as_json, lambda: _record_text(record))
         if record.trace is None:
             raise CommandError(f"no schedule was found: {record.reason}")
         return
+    if resume:
+        raise CommandError(
+            "--resume is for tuning here; see `tilewright jobs resume` for a server", Exit.USAGE
+        )
     if db is not None:
         raise CommandError("--db is for tuning here, --url for a server: give one of them", Exit.USAGE)
     settings = settings_of(url=url, token_file=token_file, insecure_http=insecure_http)
@@ -90,7 +97,7 @@ class _Limits(NamedTuple):
 
 
 def _tune_here(
-    workload: str, target: str, limits: _Limits, seed: int, strategy: str, db: str
+    workload: str, target: str, limits: _Limits, seed: int, strategy: str, resume: bool, db: str
 ) -> TuningRecord:
     try:
         from ...compiler.target import TargetError
@@ -114,13 +121,14 @@ def _tune_here(
                 target,
                 **limits._asdict(),
                 store=store,
+                resume=resume,
                 seed=seed,
                 strategy=strategy,
                 observer=seen.append,
             )
         except KeyboardInterrupt:
             words = describe(seen[-1]) if seen else "before the first trial ended"
-            say(f"interrupted: {words}; what was measured is kept in {db}")
+            say(f"interrupted: {words}; what was measured is kept in {db}, and --resume goes on")
             raise
         except TargetError as error:
             raise CommandError(str(error), Exit.USAGE) from error
