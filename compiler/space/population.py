@@ -14,7 +14,8 @@ from ..ir import PrimFunc
 from .accesses import LINE
 from .compile import ColumnCompiler
 from .enumeration import Enumerator
-from .features import FEATURE_NAMES, feature_columns
+from .feature_names import FEATURE_NAMES
+from .features import feature_columns
 from .steps import Steps, products_of
 
 if TYPE_CHECKING:
