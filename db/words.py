@@ -32,6 +32,9 @@ ORIGINS: tuple[Origin, ...] = get_args(Origin)
 HISTORIES: tuple[History, ...] = get_args(History)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+LIMITS = ("seconds", "target_seconds", "patience")
+"""What a budget may limit beside its trials."""
+
 OPEN_OUTCOMES: tuple[Outcome, ...] = ("pending", "started")
 """A trial with one of these has no result yet."""
 

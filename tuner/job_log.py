@@ -12,6 +12,7 @@ from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
 from .time_split import TimeSplit
+from .warm_start import Snapshot as Start
 
 __all__ = ["EventStore", "JobLog"]
 
@@ -20,7 +21,7 @@ PROGRESS_SECONDS = 0.5
 
 
 class EventStore(Protocol):
-    def add_event(self, job_id: str, kind: str, data: str) -> int: ...
+    def add_event(self, job_id: str, kind: str, data: str, epoch: int | None = None) -> int: ...
 
 
 class JobLog:
@@ -28,6 +29,7 @@ class JobLog:
 
     - `search` when a process begins to search: {strategy (with its cost model), sketches, space (for each
       sketch, what its constraints rule out: see Pruning), resumed_trials};
+    - `warm_start` when it is first begun: what it knows from earlier searches, see Snapshot of warm_start;
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
     - `model` for each batch that was predicted and is all told: see RoundQuality, and `overall`: see
@@ -35,12 +37,16 @@ class JobLog:
     - `crowned` when the fastest were timed once more: {number, seconds, contenders};
     - `report` in the end: {seconds (by what they were spent on: see TimeSplit), model (see ModelQuality)}.
 
-    The `state` events are the store's own.
+    The `state` and `extended` events are the store's own. Once a newer search than that of `epoch` has begun,
+    the store raises StaleSearch.
     """
 
-    def __init__(self, store: EventStore, job_id: str, task: TuningTask, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: EventStore, job_id: str, epoch: int, task: TuningTask, clock: Callable[[], float]
+    ) -> None:
         self._store = store
         self._job = job_id
+        self._epoch = epoch
         self._task = task
         self._clock = clock
         self._written: Snapshot | None = None
@@ -51,6 +57,9 @@ class JobLog:
         space = [sketch.to_json() for sketch in pruned(self._task.space)]
         data = {"strategy": strategy, "sketches": sketches, "space": space, "resumed_trials": resumed}
         self._write("search", data)
+
+    def warm_start(self, start: Start) -> None:
+        self._write("warm_start", start.says())
 
     def best(self, found: BestFound) -> None:
         self._write(
@@ -84,4 +93,4 @@ class JobLog:
         self._write("crowned", {"number": number, "seconds": seconds, "contenders": times})
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
-        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False))
+        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False), self._epoch)

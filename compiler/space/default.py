@@ -21,11 +21,8 @@ from .space import space_of
 from .symbolic import symbolic_schedule
 
 #: The features that the estimate reads, as their numbers among all.
-_CHOSEN = tuple(
-    n
-    for n, name in enumerate(FEATURE_NAMES)
-    if not name.startswith(("extent.", "elements.", "lines.", "reuse distance."))
-)
+_NOT_READ = ("extent.", "elements.", "lines.", "reuse distance.")
+_CHOSEN = tuple(n for n, name in enumerate(FEATURE_NAMES) if not name.startswith(_NOT_READ))
 _COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768

@@ -34,6 +34,13 @@ def divisors(n: int, at_most: int) -> tuple[int, ...]:
     return tuple(d for d in range(1, min(n, at_most) + 1) if n % d == 0)
 
 
+def blocks(sizes: tuple[int, ...], most: int = 6) -> tuple[int, ...]:
+    """At most so many of the ascending sizes, spread evenly, the largest among them."""
+    if len(sizes) <= most:
+        return sizes
+    return tuple(sizes[-1 - n * (len(sizes) - 1) // (most - 1)] for n in reversed(range(most)))
+
+
 def fit(domain: tuple[int, ...], extent: Poly) -> tuple[int, ...]:
     """The values of the domain that are no larger than the extent."""
     return tuple(x for x in domain if x <= (extent.const or 1)) or (1,)

@@ -105,9 +105,23 @@ class FakeColumns:
 
 
 @dataclass(frozen=True)
+class FakeDecisions:
+    knobs: Mapping[str, int]
+    exact: bool
+
+
+@dataclass(frozen=True)
 class FakeSketch:
     name: str
     columns: FakeColumns
+
+    def decisions(self, trace: Mapping[str, Any]) -> FakeDecisions | None:
+        steps = trace.get("steps")
+        names = {knob.name for knob in self.columns.knobs}
+        if not isinstance(steps, dict) or not names <= steps.keys():
+            return None
+        exact = steps.keys() == {"sketch", *names} and steps["sketch"] == self.name
+        return FakeDecisions({name: steps[name] for name in names}, exact)
 
     def resolve(self, row: Sequence[int]) -> FakeTrace:
         names = (knob.name for knob in self.columns.knobs)
@@ -211,7 +225,7 @@ class FakeMachine:
     before: Callable[[int], None] = lambda number: None
     items: list[MeasureInput] = field(default_factory=list)
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
         number = len(self.items)
         self.items.append(item)
         self.before(number)

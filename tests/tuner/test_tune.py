@@ -79,6 +79,17 @@ def test_the_best_is_the_fastest_trial() -> None:
     assert tile_seconds(json.loads(record.best.candidate.trace)) == record.seconds
 
 
+def test_candidates_race_against_the_best_so_far_unless_told_not_to() -> None:
+    racing, alone = FakeMachine(), FakeMachine()
+    tune(racing, strategy="random")
+    tune(alone, strategy="random", racing=False)
+    times = [tile_seconds(item.trace) for item in racing.items[:24]]
+    assert [item.best_seconds for item in racing.items[:24]] == [
+        min(times[:number], default=None) for number in range(24)
+    ]
+    assert {item.best_seconds for item in alone.items} == {None}
+
+
 def test_operations_a_second_follow_from_the_time() -> None:
     record = tune(FakeMachine(lambda trace: 1e-3), trials=1)
     assert record.gflops == pytest.approx(2.0)
@@ -189,7 +200,7 @@ def test_nothing_legal_ends_the_job_as_failed_and_is_raised(store: Store) -> Non
     assert (job.state, job.reason) == ("failed", str(refused.value))
 
 
-def test_an_interrupted_search_is_recorded_as_cancelled_with_what_was_done(store: Store) -> None:
+def test_an_interrupted_search_is_paused_with_what_was_done(store: Store) -> None:
     def interrupt(number: int) -> None:
         if number == 12:
             raise KeyboardInterrupt
@@ -200,8 +211,8 @@ def test_an_interrupted_search_is_recorded_as_cancelled_with_what_was_done(store
     best = store.best(WORKLOAD, job.target, HERE.key)
     assert best is not None
     assert (job.state, job.reason, best.search.done, best.search.asked) == (
-        "cancelled",
-        "interrupted after 12 trials",
+        "paused",
+        "interrupted after 12 trials: resume the job to go on",
         12,
         24,
     )
