@@ -6,7 +6,7 @@ as there):
   and as cache lines; bytes: the lines of all accesses; conflicting bytes: those as the sets of a first-level
   cache feel them; pages; intensity: computed points for each byte.
 - reuse distance: of an access that the loop does not move, the bytes that one of its turns touches, after
-  which the same elements are used again; else 0.
+  which the same elements are used again; else, or where there is one turn, 0.
 
 Accesses are the write, then the reads in order, SLOTS of them. Once for the block: trips, unrolled (copies of
 the body), lanes, vectors (trips for all lanes at once), accumulators, registers (vectors of results and of

@@ -153,11 +153,12 @@ class _Features:
 
     def reuse(self, level: int, touched: list[list[tuple[str, str, str, str]]]) -> list[str]:
         """For each access, the bytes that are touched before the loop at a level comes back to the same
-        elements: those of one of its turns. 0 where the loop moves the access, or there is no such loop."""
+        elements: those of one of its turns. 0 where the loop moves the access, runs once, or is not there."""
         if level >= len(self.path):
             return ["0.0"] * SLOTS
-        loop = self.path[level].var
+        loop, again = self.path[level].var, self.c.let(f"{self.extents[level]} >= 2.0")
         turn = self.bytes_of(touched[level - 1]) if level else repr(float(LINE * len(self.accesses)))
+        turn = self.c.let(f"{turn} * {again}")
         stays = [all(loop not in v for v in moving) for moving in self.moving]
         return [turn if s else "0.0" for s in stays] + ["0.0"] * (SLOTS - len(stays))
 
