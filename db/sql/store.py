@@ -13,6 +13,7 @@ from .events import EventPart
 from .history import HistoryPart
 from .jobs import JobPart
 from .leases import LeasePart
+from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
@@ -27,6 +28,7 @@ class SqlStore(
     EventPart,
     TrialPart,
     HistoryPart,
+    RetimingPart,
     SchedulePart,
     WorkerPart,
     LeasePart,
