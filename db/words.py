@@ -35,6 +35,9 @@ CACHES: tuple[Cache, ...] = get_args(Cache)
 """With which caches kernels are timed; times of different policies would not compare."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+LIMITS = ("seconds", "target_seconds", "patience")
+"""What a budget may limit beside its trials."""
+
 OPEN_OUTCOMES: tuple[Outcome, ...] = ("pending", "started")
 """A trial with one of these has no result yet."""
 

@@ -37,6 +37,29 @@ class Budget(Request):
     )
 
 
+class Extension(Request):
+    """A larger budget, in new totals: what is not named stays, and null lifts a limit."""
+
+    trials: int | None = Field(None, ge=1, description="candidates to measure, all in all")
+    seconds: float | None = Field(
+        None, gt=0, le=MAX_SECONDS, description="wall time of the search, all in all"
+    )
+    target_seconds: float | None = Field(
+        None, gt=0, le=MAX_SECONDS, description="a schedule that takes at most so long is good enough"
+    )
+    patience: int | None = Field(
+        None, ge=1, le=2**53 - 1, description="so many trials in a row without a new best end the search"
+    )
+
+
+class ExtendRequest(Request):
+    """What a job may use from now on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"budget": {"trials": 128}}]})
+
+    budget: Extension
+
+
 class JobRequest(Request):
     """A tuning job: which program, for what, how long to search."""
 

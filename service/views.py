@@ -93,7 +93,39 @@ class BestOfJob(View):
     trace: dict[str, Any]
 
 
+class ModelView(View):
+    """How well the cost model predicted trials before they were measured; None where that cannot be told.
+
+    `rank_correlation` is Spearman's, -1 to 1; `pairwise_accuracy` the share of pairs of a round in the right
+    order; `top_recall` the share of each round's fastest quarter that it had in its own. A model that is
+    worse than chance is not `trusted`. `metrics` names the library.
+    """
+
+    trials: int
+    rank_correlation: float | None = None
+    pairwise_accuracy: float | None = None
+    top_recall: float | None = None
+    trusted: bool = True
+    distrusted_rounds: int = 0
+    metrics: str = ""
+
+
+class TimeView(View):
+    """Seconds of a finished search, by what they were spent on. `build` and `run` are those of all workers
+    together."""
+
+    generate: float = 0.0
+    features: float = 0.0
+    train: float = 0.0
+    propose: float = 0.0
+    build: float = 0.0
+    run: float = 0.0
+    other: float = 0.0
+
+
 class JobView(View):
+    """`model` and `time` are not part of a list."""
+
     id: str
     state: str
     reason: str = ""
@@ -109,6 +141,8 @@ class JobView(View):
     finished_at: float | None = None
     progress: ProgressView
     best: BestOfJob | None = None
+    model: ModelView | None = None
+    time: TimeView | None = None
 
     @property
     def finished(self) -> bool:

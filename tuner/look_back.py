@@ -47,7 +47,7 @@ def look_back(store: Store, task: TuningTask, hardware: str) -> Snapshot:
     known = [one for one in own if _is_done(one, where[one.stored.id])]
     apart = [one for one in own if not _is_done(one, where[one.stored.id])]
     reasons = Counter(w.reason for w in (where[one.stored.id] for one in apart) if isinstance(w, Misplaced))
-    groups, related = _others(store, task, hardware, {one.stored.id for one in own}, width, skipped)
+    groups, related = _others(store, task, hardware, {one.id for one in stored}, width, skipped)
     learned = [_scored(list(_thinned(group))) for group in groups]
     with_features = features_of(apart, task)
     learned.append(_scored([one for one in apart if one.stored.id in with_features]))

@@ -21,6 +21,11 @@ class ModelWatch:
         self._log = QualityLog(metrics or available_metrics())
         self._seen = 0
 
+    def skip(self, batch: int) -> None:
+        """Looks at the batches up to this one without a word."""
+        while self._told() and self._told()[0].candidate.batch <= batch:
+            self._log.add(self._take())
+
     def fresh(self, *, last: bool = False) -> Iterator[RoundQuality]:
         """The quality of what was not looked at yet. `last`: the session has ended, and what is told of a
         batch is all that will be."""
@@ -30,9 +35,16 @@ class ModelWatch:
                 yield quality
 
     def _whole(self) -> Iterator[Sequence[Trial]]:
-        while batch := self._session.told_batch(self._seen):
-            self._seen = batch[-1].candidate.number + 1
-            yield batch
+        while self._told():
+            yield self._take()
+
+    def _told(self) -> Sequence[Trial]:
+        return self._session.told_batch(self._seen)
+
+    def _take(self) -> Sequence[Trial]:
+        batch = self._told()
+        self._seen = batch[-1].candidate.number + 1
+        return batch
 
     def _left(self) -> Iterator[Sequence[Trial]]:
         left = (trial for trial in self._session.history if trial.candidate.number >= self._seen)

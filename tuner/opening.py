@@ -57,6 +57,7 @@ def open_task(
         codegen=CODEGEN_VERSION,
         feature_schema=FEATURE_SCHEMA,
         flops=ir.flop_count(func) or None,
+        space_errors=space.errors,
         defaults=[(name, tuple(int(value) for value in row)) for name, row in chosen],
         structure=Structure(*structure(func)),
         structure_of=_structure_of,

@@ -126,6 +126,7 @@ class TuningSession:
         self._outside = list(outside)
         self._prior = prior
         self._known = tuple(known)
+        self.best_known: Trial | None = None
         self._take_known()
         self._goals = Goals(self.budget, self._known_seconds)
         self._adopt(adopted)
@@ -252,14 +253,15 @@ class TuningSession:
         missing = self._missing()
         if missing:
             raise NotReady(self._next_batch, missing)
-        batch, count = self._next_batch, min(self._size_of_batch(), self.trials - self.asked)
+        batch, size = self._next_batch, self._size_of_batch()
+        count = min(size, self.trials - self.asked)
         rng = np.random.default_rng([self._seed % (1 << 64), batch])
-        chosen = self._choose(batch, count, rng)
+        chosen = self._choose(batch, size, count, rng)
         if not chosen and not self._candidates:
             raise nothing_legal(self._pools, self._space.refused, rng)
         if len(chosen) < count:
             total = len(self._candidates) + len(chosen)
-            self._closed = self._closed or ("exhausted", f"the space has no more than {total} candidates")
+            self._closed = self._closed or ("exhausted", self._exhausted(total))
         self._candidates.extend(chosen)
         self._next_batch += 1
         return chosen
@@ -299,14 +301,14 @@ class TuningSession:
             if trial.candidate.row is not None:
                 pools[trial.candidate.sketch].take(np.array(trial.candidate.row, dtype=np.int64))
             if trial.outcome.exact and self._is_faster(trial):
-                self._best = trial
+                self._best = self.best_known = trial
         best, target = self._known_seconds, self.budget.target_seconds
         if best is not None and target is not None and best <= target:
             self._closed = ("completed", f"the target of {target:.4g} s was reached before: {best:.4g} s")
 
     @property
     def _known_seconds(self) -> float | None:
-        return None if self._best is None else self._best.outcome.seconds
+        return self.best_known.outcome.seconds if self.best_known is not None else None
 
     def _adopt(self, candidates: Sequence[Candidate]) -> None:
         if [candidate.number for candidate in candidates] != list(range(len(candidates))):
@@ -333,17 +335,19 @@ class TuningSession:
             if c.batch <= batch and c.number in self._outcomes
         )
 
-    def _choose(self, batch: int, count: int, rng: Generator) -> list[Candidate]:
+    def _choose(self, batch: int, size: int, count: int, rng: Generator) -> list[Candidate]:
+        """The first `count` of a batch of `size`: the strategy does not see where the budget ends, so that a
+        larger one would have begun in the same way."""
         history = self._known + self._told_up_to(batch - 2)
         view = View(batch, self._pools, self._defaults, history, self._prior, self._watch)
         chosen = self._choose_outside(batch, count)
         if len(chosen) == count:
             return chosen
         rejected = 0
-        proposed = self._strategy.propose(view, count, rng)
-        for point in chain(self._queued(count), proposed):
+        proposed = self._strategy.propose(view, size, rng)
+        for point in chain(self._queued(size), proposed):
             pool = self._pools[point.pool]
-            if pool.taken(point.row):
+            if not pool.legal(point.row) or pool.taken(point.row):
                 continue
             pool.take(point.row)
             candidate = self._concrete(point, batch, len(self._candidates) + len(chosen))
@@ -358,6 +362,11 @@ class TuningSession:
             if len(chosen) == count:
                 break
         return chosen
+
+    def _exhausted(self, total: int) -> str:
+        if all(pool.enumerable for pool in self._pools):
+            return f"the space has no more than {total} candidates"
+        return f"nothing new was found in the space beyond {total} candidates"
 
     def _choose_outside(self, batch: int, count: int) -> list[Candidate]:
         chosen: list[Candidate] = []

@@ -52,11 +52,19 @@ class Columns(Protocol):
     def features(self, pop: Population, /) -> Features:
         """The feature rows: shape (n, features), the same layout for every sketch."""
 
+    def every(self, most: int, /) -> Population | None:
+        """Every valid row, each once and in a fixed order; None where they are more than `most`, or not to be
+        found in a second or so."""
+
     def random(self, n: int, rng: Generator, /) -> Population:
         """Up to n valid rows, fewer (or none) where they are hard to find; rows may repeat."""
 
     def mutate(self, pop: Population, n: int, rng: Generator, /) -> Population:
         """Up to n valid rows near those of `pop`."""
+
+    def neighbours(self, pop: Population, /) -> Population:
+        """Every valid row beside those of `pop`: that differs from one of them in a single knob, or in two
+        between which a factor moves. None of `pop` itself, each once, the nearest first."""
 
     def violations(self, pop: Population, /) -> dict[str, int]:
         """How many rows break each constraint, by its label."""

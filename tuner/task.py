@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .candidate import Features
@@ -37,7 +37,8 @@ class TuningTask:
 
     `flops`: the floating-point operations of one call, None where they are not known. `codegen` and
     `feature_schema` are the versions that candidate keys and stored feature rows depend on. `defaults`:
-    sketch names and rows that rules would choose without a search, the most promising first.
+    sketch names and rows that rules would choose without a search, the most promising first. `space_errors`:
+    for each rule that failed to make its part of the space, its name and what it raised.
 
     `structure` is the workload's, and `structure_of` that of any program (None: it cannot be read). `replay`
     applies a trace (JSON) to the program; it raises NotReplayable. Without them a search takes nothing over
@@ -54,6 +55,7 @@ class TuningTask:
     feature_schema: int
     flops: int | None = None
     defaults: Sequence[tuple[str, tuple[int, ...]]] = ()
+    space_errors: Mapping[str, str] = field(default_factory=dict)
     structure: Structure | None = None
     structure_of: Callable[[Mapping[str, Any]], Structure | None] | None = None
     replay: Callable[[Mapping[str, Any]], Replayed] | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir import Block, PrimFunc, Unary, buffers_read, loads, walk_expr
+from ..ir import Block, Buffer, PrimFunc, Unary, buffers_read, loads, walk_expr
+from ..ir.annotations import is_ahead, made_ahead
 from ..schedule import Schedule
 from ..schedule.find import readers, writers
 from ..schedule.primitives.inline import is_permutation
 from .row_group import is_row_reduction, row_group
+from .windows import Windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,27 @@ def inline_elementwise(sch: Schedule) -> None:
         if candidate is None:
             return
         sch.compute_inline(sch.get_block(candidate.name))
+
+
+def constants_first(sch: Schedule) -> None:
+    """Makes ahead of the calls what elementwise blocks compute of constants alone."""
+    while True:
+        ready = made_ahead(sch.func)
+        candidate = next((b for _, b in sch.func.blocks() if _is_constant(sch.func, b, ready)), None)
+        if candidate is None:
+            return
+        sch.compute_ahead(sch.get_block(candidate.name))
+
+
+def _is_constant(func: PrimFunc, block: Block, ready: frozenset[Buffer]) -> bool:
+    reads = buffers_read(block)
+    return (
+        block.buffer not in (*func.params, *ready)
+        and is_elementwise(block)
+        and len(writers(func, block.buffer)) == 1
+        and bool(reads)
+        and all(x.constant or x in ready for x in reads)
+    )
 
 
 def _inlines(func: PrimFunc, block: Block) -> bool:
@@ -80,15 +103,28 @@ def groups_of(func: PrimFunc, *, by_rows: bool = True) -> list[Group]:
     return [
         groups[b.name] if b.name in groups else Group(b.name)
         for b in blocks
-        if b.name in groups or b.name not in taken
+        if (b.name in groups or b.name not in taken) and not is_ahead(b)
     ]
 
 
 def _only_feeds(func: PrimFunc, producer: Block, main: Block) -> bool:
     return (
         producer.buffer not in func.params
+        and not is_ahead(producer)
         and is_elementwise(producer)
         and readers(func, producer.buffer) == [main]
+        and _is_moved(main, producer.buffer)
+    )
+
+
+def _is_moved(main: Block, buffer: Buffer) -> bool:
+    """Whether windows move over what is read; True for a block without windows. What windows meet at each
+    place is made once for all of them."""
+    windows = Windows.of(main)
+    if windows is None:
+        return True
+    return any(
+        set(windows.places) & i.vars() for x in loads(main.value) if x.buffer is buffer for i in x.indices
     )
 
 

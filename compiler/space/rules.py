@@ -10,6 +10,7 @@ from ..ir import IterKind, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .ahead import constants_of
+from .containment import Broken, contained
 from .contraction import contractions
 from .converted import converted
 from .convolution import convolutions
@@ -18,6 +19,7 @@ from .dot_products import dot_products, lane_steps
 from .elementwise import elementwise
 from .groups import Group
 from .moves import moves
+from .phases import put_together
 from .rows import rows
 from .sketch import Constraint
 
@@ -62,31 +64,37 @@ class Fallback:
 Rule = Callable[[PrimFunc, Group, Target], Iterator[Structure]]
 """The structures of a group, the most promising first; none where the rule has nothing to say of it."""
 
-RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, moves, elementwise)
+RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, put_together, moves, elementwise)
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """Every structure of a group, rule by rule. Where conversions can leave the loops, the other ones are
     worth a sketch only if none of those can be made."""
-    direct = any(True for _ in dot_products(func, group, target))
+    direct = any(not isinstance(s, Broken) for s in contained(dot_products, func, group, target))
     # What is read only once is converted where it is read.
-    found = [] if direct or group.rows else list(converted(func, group, target, unconverted))
+    found = [] if direct or group.rows else list(contained(_converted, func, group, target))
     yield from found
+    made = any(not isinstance(s, Broken) for s in found)
     for structure in unconverted(func, group, target):
-        yield Fallback(structure) if found else structure
+        yield Fallback(structure) if made and not isinstance(structure, Broken) else structure
+
+
+def _converted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    return converted(func, group, target, unconverted)
 
 
 def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """The structures that leave elements as they are; likewise where the processor adds up products itself,
     which it also does along rows."""
-    found: list[Structure] = list(dot_products(func, group, target))
+    found: list[Structure] = list(contained(dot_products, func, group, target))
     if found or group.rows:
-        found += lane_products(func, group, target)
+        found += contained(lane_products, func, group, target)
     yield from found
+    made = any(not isinstance(s, Broken) for s in found)
     for rule in RULES:
-        for structure in rule(func, group, target):
+        for structure in contained(rule, func, group, target):
             if structure not in found:
-                yield Fallback(structure) if found else structure
+                yield Fallback(structure) if made and not isinstance(structure, Broken) else structure
 
 
 def lane_products(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:

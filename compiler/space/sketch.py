@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -86,9 +86,11 @@ def points(b: Block) -> int:
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
     """Every sketch of one workload on one target. refused: for each structure that could not be made, its
-    name and the reason."""
+    name and the reason. errors: for each rule that failed, its name and what it raised, which is a fault of
+    the rule and not of the workload."""
 
     func: PrimFunc
     workload_key: str
     sketches: tuple[Sketch, ...]
     refused: Mapping[str, str]
+    errors: Mapping[str, str] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 from .activation import ACTIVATIONS, activate, epilogue
 from .broadcast import BROADCASTS, broadcast
-from .conv import conv1d, conv2d, conv2d_transpose, conv3d, depthwise_conv2d, pad2d
+from .conv import conv1d, conv2d, conv3d, depthwise_conv2d, pad2d
 from .elementwise import add, transpose, unary
 from .matmul import dense, matmul
 from .operators import OPERATORS, Operator, create, schemas
@@ -11,6 +11,7 @@ from .pool import pool1d, pool2d, pool3d
 from .quantize import dequantize, quantize, requantize
 from .reduce import CUMULATIVE, REDUCTIONS, cumulative, reduce
 from .rows import layer_norm, softmax
+from .transposed import conv2d_transpose
 
 __all__ = [
     "ACTIVATIONS",

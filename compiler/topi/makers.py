@@ -8,13 +8,14 @@ from typing import Any
 from .. import te
 from ..ir.dtype import DType
 from .broadcast import broadcast
-from .conv import conv1d, conv2d, conv2d_transpose, conv3d, depthwise_conv2d
+from .conv import conv1d, conv2d, conv3d, depthwise_conv2d
 from .elementwise import add, transpose, unary
 from .matmul import accumulation, dense, matmul
 from .parameters import OperatorError
 from .pool import pool1d, pool2d, pool3d
 from .reduce import cumulative, reduce
 from .rows import layer_norm, softmax
+from .transposed import conv2d_transpose
 
 Arguments = dict[str, Any]
 

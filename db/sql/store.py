@@ -11,6 +11,7 @@ from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
 from .history import HistoryPart
+from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .retimings import RetimingPart
@@ -25,6 +26,7 @@ from .workers import WorkerPart
 class SqlStore(
     CatalogPart,
     JobPart,
+    JobControlPart,
     EventPart,
     TrialPart,
     HistoryPart,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..views import JobView
+from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
 from .options import AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import say, show
 from .progress import follow, speed, state_line
+from .report import model_line, time_line
 from .workload_argument import Workload, func_of, spec_of
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
         "trial_count": record.trial_count,
         "failures": dict(record.failures),
         "wall_seconds": record.wall_seconds,
+        "split": record.split.to_json(),
+        "model": record.model.to_json(),
         "job": record.job,
     }
 
@@ -146,17 +149,26 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
 def _record_text(record: TuningRecord) -> str:
     if record.trace is None or record.seconds is None:
         return f"{record.state}: {record.reason}"
+    time, model = TimeView(**record.split.to_json()), ModelView(**record.model.to_json())
     return (
-        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials\n{record.trace.script()}"
+        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}\n"
+        f"# cost model: {model_line(model)}\n"
+        f"# time: {time_line(time)}\n"
+        f"{record.trace.script()}"
     )
 
 
 def _job_text(job: JobView) -> str:
     if job.best is None:
         return state_line(job)
-    words = (
+    lines = [
         f"# {speed(job.best.seconds, job.best.gflops)} after {job.progress.done} trials, {state_line(job)}"
-    )
+    ]
+    if job.model is not None:
+        lines.append(f"# cost model: {model_line(job.model)}")
+    if job.time is not None:
+        lines.append(f"# time: {time_line(job.time)}")
+    words = "\n".join(lines)
     return f"{words}\n{script_of(json.dumps(job.best.trace))}"
 
 

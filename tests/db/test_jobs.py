@@ -238,6 +238,19 @@ def test_an_event_with_nan_is_refused(scene):
         scene.store.add_event(scene.job().id, "best", '{"seconds": NaN}')
 
 
+def test_the_last_event_of_a_kind_is_the_newest_one(scene):
+    job, other = scene.job(), scene.job()
+    for n in range(3):
+        scene.store.add_event(job.id, "model", f'{{"n": {n}}}')
+    scene.store.add_event(job.id, "best", "{}")
+    scene.store.add_event(other.id, "report", "{}")
+    last = scene.store.last_event(job.id, "model")
+    assert (last.seq, last.kind, last.data) == (4, "model", '{"n": 2}')
+    assert scene.store.last_event(job.id, "report") is None
+    with pytest.raises(NotFound):
+        scene.store.last_event("job_000000000000", "model")
+
+
 def test_a_queued_job_can_say_why_it_does_not_get_on_until_its_search_begins(scene):
     job = scene.job()
     noted = scene.store.note(job.id, "others are first")

@@ -72,6 +72,7 @@ LOOKUPS = {
     "trial_counts": lambda scene, job: scene.store.trial_counts(job.id),
     "jobs": lambda scene, job: scene.store.jobs(limit=50),
     "events": lambda scene, job: scene.store.events(job.id, after=1),
+    "last event of a kind": lambda scene, job: scene.store.last_event(job.id, "best"),
     "token_by_secret": lambda scene, job: scene.store.token_by_secret("x"),
     "claim": lambda scene, job: scene.claim(scene.worker()),
     "settle": lambda scene, job: settle(scene),

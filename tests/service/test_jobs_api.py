@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
 from dataclasses import replace
@@ -68,7 +69,31 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
             "eta_seconds": None,
         },
         "best": None,
+        "model": None,
+        "time": None,
     }
+
+
+def test_a_job_shows_what_its_cost_model_is_worth_and_where_its_time_went(api: Api) -> None:
+    job = api.http.post("/v1/jobs", json={"workload": MATMUL}).json()["id"]
+    model = {
+        "trials": 24,
+        "rank_correlation": 0.5,
+        "pairwise_accuracy": 0.75,
+        "top_recall": None,
+        "trusted": True,
+        "distrusted_rounds": 0,
+        "metrics": "scikit-learn 1.9.1",
+    }
+    seconds = {"generate": 0.1, "features": 0.2, "train": 0.3, "propose": 0.4, "build": 5.0, "run": 6.0}
+    for n in (8, 24):
+        overall = {**model, "trials": n}
+        api.store.add_event(job, "model", json.dumps({"batch": n, "trials": 8, "overall": overall}))
+    assert api.http.get(f"/v1/jobs/{job}").json()["model"] == model
+    api.store.add_event(job, "report", json.dumps({"seconds": {**seconds, "other": 7.0}, "model": model}))
+    shown, listed = api.http.get(f"/v1/jobs/{job}").json(), api.http.get("/v1/jobs").json()["jobs"][0]
+    assert (shown["model"], shown["time"]) == (model, {**seconds, "other": 7.0})
+    assert listed == {**shown, "model": None, "time": None}
 
 
 def test_one_workload_may_be_submitted_under_two_names(api: Api) -> None:

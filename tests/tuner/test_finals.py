@@ -16,6 +16,7 @@ from test_crown import trial
 from tilewright.db import Store, open_store
 from tilewright.db.fleet_records import LeaseItem
 from tilewright.db.records import Settlement
+from tilewright.db.sql import database
 from tilewright.tuner.crown import Crowned, Crowning
 from tilewright.tuner.finals import SILENCE_SECONDS
 from tilewright.tuner.outcome import Outcome
@@ -158,9 +159,7 @@ def picks(store: Store, seed: int) -> tuple[bool, bool]:
     return winner(lab) == 0, json.loads(first.trace)["steps"]["a"] == 0
 
 
-def test_the_true_best_of_a_hundred_is_crowned_in_nine_searches_of_ten_and_by_its_first_reading_in_fewer() -> (
-    None
-):
+def test_the_true_best_of_a_hundred_is_crowned_in_nine_of_ten_and_by_its_first_reading_in_fewer() -> None:
     """The rounds themselves, which stored and local searches share, without a store between."""
     right, lucky = 0, 0
     for seed in range(50):
@@ -186,9 +185,11 @@ def _crowned(rng: np.random.Generator, truth: np.ndarray[Any, Any]) -> tuple[int
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_stored_search_crowns_the_true_best_in_nine_of_ten_and_its_first_readings_do_not(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(database, "_SYNCHRONOUS", "OFF")
     found = []
     for seed in range(50):
         with open_store(f"sqlite:///{tmp_path}/{seed}.db") as store:

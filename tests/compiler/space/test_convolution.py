@@ -1,5 +1,6 @@
 """The sketches of convolutions and pooling: what they are, and that each keeps the meaning."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,13 @@ import pytest
 
 import tilewright as tw
 from tilewright.compiler import interpret, topi
+from tilewright.compiler.passes.pipeline import lowering
+from tilewright.compiler.passes.split_ahead import split_ahead
 from tilewright.compiler.space import default_schedule, space_of
+from tilewright.compiler.space.window_tiles import strips
 from tilewright.compiler.target import Target
 
+HOST = Target.parse("llvm -mcpu=x86-64-v4")
 CONV = {"op": "conv2d", "ci": 8, "h": 14, "w": 14, "co": 32, "kh": 3, "kw": 3, "pad": 1}
 DEPTHWISE = {"op": "depthwise_conv2d", "c": 16, "h": 14, "w": 14, "kh": 3, "kw": 3, "pad": 1}
 POINTWISE = {"op": "conv2d", "ci": 8, "h": 14, "w": 14, "co": 32, "kh": 1, "kw": 1}
@@ -83,6 +88,9 @@ SHAPES: dict[str, dict[str, Any]] = {
     "conv3d": CONV3D,
     "conv3d last": {**CONV3D, "kh": 1, "layout": "NDHWC", "stride": 2},
     "transposed": TRANSPOSED,
+    "transposed constant": {**TRANSPOSED, "constant_weights": True, "bias": True, "pad": 1},
+    "transposed even": {**TRANSPOSED, "kh": 4, "kw": 4, "pad": 1, "co": 3, "h": 9, "w": 17},
+    "transposed by three": {**TRANSPOSED, "kh": 2, "kw": 5, "stride": [3, 2], "output_pad": [2, 0]},
     "max pool": {**POOL, "pad": 1},
     "max pool last": {**POOL, "layout": "NHWC"},
     "mean pool": {"op": "pool2d", "c": 5, "h": 16, "w": 16, "function": "avg", "window": 2},
@@ -109,6 +117,20 @@ def test_candidates_of_every_sketch_keep_the_meaning(shape: str) -> None:
             assert checked.ok, f"{sketch.name} {sketch.config(rows[0])}: {checked}"
 
 
+def test_a_transposed_convolution_multiplies_no_zero_between_its_inputs() -> None:
+    func = topi.create({**TRANSPOSED, "kh": 4, "kw": 4, "h": 6, "w": 5})
+    main = max((b for _, b in func.blocks()), key=lambda b: len(b.iters))
+    steps = prod(it.extent.const or 0 for it in main.iters)
+    # Each input meets each tap for each pair of channels; one place more along each side lies at the border.
+    assert steps == 4 * 16 * (6 + 1) * (5 + 1) * 4 * 4
+
+
+def test_what_is_made_of_constants_alone_is_made_before_the_calls() -> None:
+    func = topi.create({**TRANSPOSED, "constant_weights": True})
+    kernel, packing = split_ahead(lowering(HOST).run(default_schedule(func, HOST).func))
+    assert packing is not None and "taps" not in {b.buffer.name for _, b in kernel.blocks()}
+
+
 @pytest.mark.parametrize("shape", ["nchw", "nhwc", "depthwise", "pointwise"])
 def test_the_default_is_one_of_them_and_right(shape: str) -> None:
     func = topi.create(SHAPES[shape])
@@ -116,3 +138,15 @@ def test_the_default_is_one_of_them_and_right(shape: str) -> None:
     expected = interpret.expected(func, [a.copy() for a in arrays])
     tw.build(default_schedule(func, Target.parse("llvm")), target="llvm")(*arrays)
     assert interpret.check(expected, arrays).ok
+
+
+def test_a_strip_may_be_the_whole_of_a_short_image() -> None:
+    assert [strips(n) for n in (3, 14, 28, 56)] == [
+        (1, 2, 3),
+        (1, 2, 4, 7, 8, 14),
+        (1, 2, 4, 7, 8, 14, 28),
+        (1, 2, 4, 7, 8, 14, 28),
+    ]
+    sketch = space_of(topi.create(CONV), Target.parse("llvm -mcpu=x86-64-v4")).sketches[0]
+    rows = [k.name for k in sketch.knobs].index("h_t")
+    assert 14 in sketch.columns.random(400, np.random.default_rng(0))[:, rows]
