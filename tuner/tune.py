@@ -36,7 +36,7 @@ from .replay import resume as go_on
 from .session import TuningSession
 from .snapshot import Snapshot
 from .standing import enlarged, name_of, standing_job
-from .strategies import SearchStrategy, load_strategy
+from .strategies import DEFAULT, SearchStrategy, load_strategy
 from .suggested import suggestion_json
 from .task import TuningTask
 from .time_split import Stopwatch
@@ -58,7 +58,7 @@ def tune(
     store: Store | None = None,
     resume: bool = False,
     seed: int = 0,
-    strategy: str = "evolutionary",
+    strategy: str = DEFAULT,
     history: History = "use",
     suggestions: Sequence[Trace | TuningRecord | Mapping[str, Any]] = (),
     progress: bool | None = None,
@@ -153,7 +153,7 @@ class Tuner:
     resumes: str | None = None
     space_name: str = ""
     seed: int = 0
-    strategy: str = "evolutionary"
+    strategy: str = DEFAULT
     history: History = "use"
     suggested: Sequence[Mapping[str, Any]] = ()
     display: ProgressDisplay = field(default_factory=NoProgress)

@@ -35,7 +35,9 @@ def tune(
         int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same search.")] = 0,
-    strategy: Annotated[str, typer.Option(help="evolutionary or random.")] = "evolutionary",
+    strategy: Annotated[
+        str, typer.Option(help="annealing, evolutionary, grid, guided, local or random.")
+    ] = "guided",
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
     url: Url = None,
     token_file: TokenFile = None,

@@ -14,7 +14,7 @@ from synthetic import run, session, tiles, timed
 
 from tilewright.tuner import rank_metrics
 from tilewright.tuner.candidate import Candidate, Features
-from tilewright.tuner.cost_model import CostModel, KernelRidge, Scores
+from tilewright.tuner.cost_model import CostModel, KernelRidge, Scores, TrainingSet
 from tilewright.tuner.model_quality import ModelQuality, RoundQuality, quality_of, trusted
 from tilewright.tuner.model_watch import ModelWatch
 from tilewright.tuner.outcome import Outcome, Trial
@@ -165,8 +165,14 @@ class Contrary:
     model: CostModel = field(default_factory=lambda: KernelRidge(reason="backwards"))
     name: str = "contrary"
 
-    def update(self, features: Features, scores: Scores) -> None:
-        self.model.update(features, scores)
+    def update(self, training: TrainingSet) -> None:
+        self.model.update(training)
+
+    def extend(self, training: TrainingSet, new: int) -> None:
+        self.model.update(training)
+
+    def predict_each(self, features: Features) -> Scores:
+        return self.predict(features)[None, :]
 
     def predict(self, features: Features) -> Scores:
         return np.asarray(-self.model.predict(features), dtype=np.float32)
@@ -190,7 +196,7 @@ def test_a_search_does_without_a_model_that_is_worse_than_chance_and_says_so() -
     )
     # What was known of batch n - 2 decides of batch n.
     without = {n + 2 for n in distrusted}
-    assert {c.origin for c in searched.candidates if c.batch in without} == {""}
+    assert {c.origin for c in searched.candidates if c.batch in without} == {"random"}
     assert {c.origin for c in searched.candidates if c.batch == distrusted[0]} >= {"model"}
 
 

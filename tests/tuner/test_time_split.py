@@ -18,7 +18,7 @@ from tilewright.db.fleet_records import LeaseItem
 from tilewright.db.records import Settlement
 from tilewright.measure.messages import MeasureInput, MeasureResult
 from tilewright.tuner.candidate import Features
-from tilewright.tuner.cost_model import ROWS, KernelRidge, Scores
+from tilewright.tuner.cost_model import ROWS, KernelRidge, Scores, TrainingSet
 from tilewright.tuner.session import TuningSession
 from tilewright.tuner.strategies.evolutionary import Evolutionary
 from tilewright.tuner.time_split import Stopwatch, TimeSplit
@@ -164,8 +164,8 @@ class Counting(KernelRidge):
     def __init__(self) -> None:
         super().__init__(reason="counting")
 
-    def update(self, features: Features, scores: Scores) -> None:
-        rows["trained"].append(len(scores))
+    def update(self, training: TrainingSet) -> None:
+        rows["trained"].append(len(training))
 
     def predict(self, features: Features) -> Scores:
         rows["predicted"].append(len(features))
