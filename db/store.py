@@ -25,6 +25,7 @@ from .records import (
     Page,
     PastSearch,
     PastTrial,
+    Retiming,
     Settlement,
     Target,
     Token,
@@ -233,6 +234,17 @@ class HistoryStore(Protocol):
     def known(self, job_id: str) -> Known:
         """What `put_warm_start` was told; none where nothing was put."""
 
+    def time_again(self, job_id: str, epoch: int, turn: int, numbers: Sequence[int]) -> None:
+        """Have workers time these trials once more, in this order, ahead of other work: round `turn`.
+
+        What a trial was settled with stays as it is; no best is given to beat. Asked for a turn again: no
+        effect; for another turn while one is pending: that one becomes `cancelled`. Once the job has ended
+        nobody times it any more. InvalidValue for a trial without a time of its own, StaleSearch, JobOver.
+        """
+
+    def retimings(self, job_id: str) -> list[Retiming]:
+        """All rounds of a job, by turn, in the order that was asked for."""
+
 
 class ScheduleStore(Protocol):
     """Best-known schedules, one for each (workload, target, hardware).
@@ -245,8 +257,8 @@ class ScheduleStore(Protocol):
         """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
 
     def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
-        """Trial `number` of a local job won the final rounds, in which it took these seconds; what is
-        best-known now.
+        """Trial `number` of a job won the final rounds, in which it took these seconds; what is best-known
+        now.
 
         Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
         single reading was the luckier one, and of anything slower. Raises NotFound, InvalidValue for a trial

@@ -14,6 +14,7 @@ from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
+from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
@@ -29,6 +30,7 @@ class SqlStore(
     EventPart,
     TrialPart,
     HistoryPart,
+    RetimingPart,
     SchedulePart,
     WorkerPart,
     LeasePart,
