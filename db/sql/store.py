@@ -14,6 +14,7 @@ from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
+from .outside import OutsidePart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
@@ -29,6 +30,7 @@ class SqlStore(
     EventPart,
     TrialPart,
     HistoryPart,
+    OutsidePart,
     SchedulePart,
     WorkerPart,
     LeasePart,
