@@ -115,6 +115,14 @@ class TookTooLong(TuningError):
         return f"{self.doing} took longer than the {self.seconds:g} s that a search may think at one go"
 
 
+class JobStopped(TuningError):
+    """Somebody else has paused the job that this process tunes. What was measured is stored."""
+
+
+class CannotResume(TuningError):
+    """A stored job cannot go on here."""
+
+
 class NotASqlStore(TuningError):
     """`tune` was given something it cannot record trials into."""
 

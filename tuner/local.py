@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from typing import Protocol
 
 from ..measure.messages import Limits, MeasureInput, MeasureResult
@@ -35,9 +35,10 @@ class Measurer(Protocol):
 
 @dataclass(slots=True)
 class LocalSearch:
-    """Asks a session, measures, tells it, and crowns the best in the end. `seconds` bounds the search; what
-    the final rounds take comes after it. `racing`: candidates are stopped early that are clearly slower than
-    the best so far.
+    """Asks a session, measures, tells it, and crowns the best in the end. `seconds` bounds the search, of
+    which `spent` are over before this process; what the final rounds take comes after it. A session that goes
+    on where an earlier process has left off has candidates that are not measured yet: they come first.
+    `racing`: candidates are stopped early that are clearly slower than the best so far.
 
     While one batch is measured (in another process), the next one is thought of in a thread, where there is a
     CPU to do it on beside those that the kernels' threads take; by the session's rule this changes no result.
@@ -50,6 +51,7 @@ class LocalSearch:
     display: ProgressDisplay
     seed: int = 0
     seconds: float | None = None
+    spent: float = 0.0
     limits: Limits = field(default_factory=Limits)
     crowning: Crowning = field(default_factory=Crowning)
     racing: bool = True
@@ -63,6 +65,9 @@ class LocalSearch:
 
     def __post_init__(self) -> None:
         self.model = ModelWatch(self.session)
+        for _ in self.model.fresh():
+            pass  # told before this process
+        self._announced = len(self.session.events)
 
     def run(self) -> Crowned | None:
         """The best of the search, None where no trial gave a time. Raises NoLegalCandidate."""
@@ -72,16 +77,17 @@ class LocalSearch:
 
     def rounds(self) -> Iterator[None]:
         """Measures batch by batch; another search may have its turn after each. Raises NoLegalCandidate."""
-        self._begun = self.clock()
+        self._begun = self.clock() - self.spent
         has_cpu = _cpus() > self.task.target.get("num-threads", 1)
         with ThreadPoolExecutor(1, thread_name_prefix="tilewright-ask") as thread:
-            batch = self._ask()
+            left = [list(batch) for _, batch in groupby(self.session.outstanding, lambda c: c.batch)]
+            batch = left.pop(0) if left else self._ask()
             while batch:
                 self.recorder.asked(batch)
-                ahead = thread.submit(self._ask) if has_cpu else None
+                ahead = thread.submit(self._ask) if has_cpu and not left else None
                 self._measure_all(batch, ahead)
                 yield
-                batch = self._next(ahead)
+                batch = left.pop(0) if left else self._next(ahead)
         self._announce(last=True)
         self._watch(last=True)
 

@@ -235,7 +235,11 @@ class RecordedSpace:
         scores = np.where(failed, 0.0, self.optimum / np.where(failed, 1.0, self.seconds))
         groups = np.zeros(len(scores), dtype=np.int64)
         return Prior(
-            self.columns.features(self.configs), scores.astype(np.float32), groups, self.name, self.feature_schema
+            self.columns.features(self.configs),
+            scores.astype(np.float32),
+            groups,
+            self.name,
+            self.feature_schema,
         )
 
     def fastest(self, count: int) -> list[tuple[int, ...]]:
@@ -269,7 +273,9 @@ def _checked(document: Any, path: str) -> tuple[list[str], Population, NDArray[n
         return RecordedSpaceError(path, reason)
 
     if not isinstance(document, dict):
-        raise refuse(f"it holds a {type(document).__name__}; an object with params, configs and time_ms is due")
+        raise refuse(
+            f"it holds a {type(document).__name__}; an object with params, configs and time_ms is due"
+        )
     for key in ("params", "configs", "time_ms"):
         if not isinstance(document.get(key), list):
             raise refuse(f"{key!r} is {'missing' if key not in document else 'no list'}")
@@ -283,7 +289,9 @@ def _checked(document: Any, path: str) -> tuple[list[str], Population, NDArray[n
     seen: dict[tuple[int, ...], int] = {}
     for number, config in enumerate(configs):
         if not isinstance(config, list) or len(config) != len(params):
-            raise refuse(f"config {number} is {config}; a list of {len(params)} values is due ({', '.join(params)})")
+            raise refuse(
+                f"config {number} is {config}; a list of {len(params)} values is due ({', '.join(params)})"
+            )
         for name, value in zip(params, config, strict=True):
             if type(value) is not int or abs(value) >= 1 << 53:
                 raise refuse(f"{name} of config {number} is {value!r}; an integer below 2^53 is due")

@@ -119,6 +119,14 @@ class StoredSearch:
         state, reason = session.conclusion
         return self._store.finish_job(self._job.id, self._epoch, state, reason)
 
+    def _watched(self, session: TuningSession) -> ModelWatch:
+        """The watch of the session's model, past what an earlier process has said of it."""
+        watch = ModelWatch(session)
+        said = self._store.last_event(self._job.id, "model")
+        if said is not None:
+            watch.skip(json.loads(said.data)["batch"])
+        return watch
+
     def _beginning(self, stored: Sequence[Trial]) -> Beginning:
         """What the search began with, or begins with now: kept with the job, so that it stays the same."""
         kept = self._store.warm_start(self._job.id)
@@ -132,14 +140,6 @@ class StoredSearch:
             )
             self._log.warm_start(start)
         return Beginning.of(self._task, suggested_in(self._job), Start.from_json(kept), self._store)
-
-    def _watched(self, session: TuningSession) -> ModelWatch:
-        """The watch of the session's model, past what an earlier process has said of it."""
-        watch = ModelWatch(session)
-        said = self._store.last_event(self._job.id, "model")
-        if said is not None:
-            watch.skip(json.loads(said.data)["batch"])
-        return watch
 
     def _ask(self, session: TuningSession) -> bool:
         if not session.ready or self._job.state == "paused":
@@ -217,7 +217,7 @@ class StoredSearch:
         now = self._clock()
         if now - self._job_read_at >= JOB_SECONDS:
             self._job, self._job_read_at = self._store.job(self._job.id), now
-        return self._job.state in FINAL_JOB_STATES or self._job.epoch != self._epoch
+        return self._job.state in FINAL_JOB_STATES or self._job.epoch > self._epoch
 
 
 def stored_trials(store: Store, job_id: str) -> list[Trial]:

@@ -6,10 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
-import rfc8785
 from rich.console import Console
 
 from ..compiler.ir import PrimFunc
@@ -18,30 +16,33 @@ from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
-from ..db.words import History
+from ..db.words import History, JobState
 from ..measure.messages import Limits
 from ..measure.runner import Runner
-from .beginning import Beginning
+from .beginning import Beginning, suggested_in
 from .budget import Budget
 from .crown import Crowned
+from .ending import STOPPED, Ending
 from .errors import NotASqlStore
 from .local import LocalSearch, Measurer
 from .look_back import look_back
-from .opening import open_task
+from .opening import budget_of, open_task
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
 from .pruning import pruned
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
+from .replay import resume as go_on
 from .session import TuningSession
 from .snapshot import Snapshot
-from .strategies import load_strategy
+from .standing import enlarged, name_of, standing_job
+from .strategies import SearchStrategy, load_strategy
 from .suggested import suggestion_json
 from .task import TuningTask
 from .time_split import Stopwatch
 from .warm_start import Snapshot as Start
 
-__all__ = ["Tuner", "TuningRecord", "tune"]
+__all__ = ["Tuner", "TuningRecord", "display_of", "tune"]
 
 
 def tune(
@@ -55,6 +56,7 @@ def tune(
     target_seconds: float | None = None,
     patience: int | None = None,
     store: Store | None = None,
+    resume: bool = False,
     seed: int = 0,
     strategy: str = "evolutionary",
     history: History = "use",
@@ -79,6 +81,12 @@ def tune(
     `suggestions` are tried ahead of all others: traces, records of other searches, or
     `{"sketch": name, "knobs": {name: value}}`. A trace need not lie in the search space.
 
+    A search that was interrupted or killed leaves a job in the store that stands still, as one does that was
+    paused. With `resume`, the newest such job of the same workload, target, hardware, seed and strategy goes
+    on from its trials, with its own history and suggestions and with this budget where that is the larger
+    one, and comes to what it would have come to without the break; a new search begins where there is none.
+    See `resume` for a job by its id.
+
     `space` is a search space of your own: a function that applies primitives and samplers
     (`sample_perfect_tile`, `sample_categorical`, `sample_compute_location`, `sample_structure`) to the
     Schedule that it is given. `constraints` are functions of its knobs by name, such as
@@ -94,19 +102,28 @@ def tune(
     watch = Stopwatch()
     with watch.part("generate"):
         task = open_task(func, Target.parse(target), space, constraints)
+    hardware, name = detect(), name_of(space)
+    budget = Budget(trials, seconds, target_seconds, patience)
+    standing = None
+    if resume and store is not None:
+        standing = standing_job(store, task, hardware.key, seed, strategy, name)
+    if store is not None and standing is not None:
+        budget = budget_of(enlarged(store, standing, budget))
     tuner = Tuner(
         task=task,
-        hardware=detect(),
-        trials=trials,
-        seconds=seconds,
-        target_seconds=target_seconds,
-        patience=patience,
+        hardware=hardware,
+        trials=budget.trials,
+        seconds=budget.seconds,
+        target_seconds=budget.target_seconds,
+        patience=budget.patience,
         store=store,
+        resumes=standing.id if standing else None,
+        space_name=name,
         seed=seed,
         strategy=strategy,
         history=history,
-        suggested=[suggestion_json(one) for one in suggestions],
-        display=_display(f"tuning {func.name}", progress),
+        suggested=suggested_in(standing) if standing else [suggestion_json(one) for one in suggestions],
+        display=display_of(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
         watch=watch,
@@ -117,7 +134,9 @@ def tune(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """`tune` with its parts handed in. `racing` off: every candidate is timed in full, however slow."""
+    """`tune` with its parts handed in. `resumes` is the id of a job of the store that is to go on, whose
+    budget, seed, strategy and suggestions these must be; `space_name` names a space of the user's own.
+    `racing` off: every candidate is timed in full, however slow."""
 
     task: TuningTask
     hardware: Hardware
@@ -126,6 +145,8 @@ class Tuner:
     target_seconds: float | None = None
     patience: int | None = None
     store: Store | None = None
+    resumes: str | None = None
+    space_name: str = ""
     seed: int = 0
     strategy: str = "evolutionary"
     history: History = "use"
@@ -151,10 +172,9 @@ class Tuner:
         begun = self.clock()
         task, strategy = self.task, load_strategy(self.strategy)
         says = strategy.describe()
-        start = self._look_back()
-        beginning = Beginning.of(task, self.suggested, start, self.store)
-        session = beginning.session(task, strategy, self.budget, self.seed, watch=self.watch)
-        recorder = self._recorder(says, start)
+        Beginning.of(task, self.suggested)  # refused before anything is recorded
+        recorder = self._recorder()
+        session, spent = self._session(strategy, recorder)
         search = LocalSearch(
             task=task,
             session=session,
@@ -163,18 +183,26 @@ class Tuner:
             display=self.display,
             seed=self.seed,
             seconds=self.seconds,
+            spent=spent,
             limits=self.limits,
             racing=self.racing,
             clock=self.clock,
             observer=self.observer,
             watch=self.watch,
         )
-        with _Ending(recorder, session), self.display:
-            crowned = search.run()
+        state: JobState
+        try:
+            with Ending(recorder, session), self.display:
+                crowned = search.run()
+                wall = self.clock() - begun
+                split, model = self.watch.split(wall), search.model.quality
+                recorder.report(split, model)
+            state, reason = session.conclusion
+        except STOPPED:
+            crowned = Crowned(session.best) if session.best else None
             wall = self.clock() - begun
             split, model = self.watch.split(wall), search.model.quality
-            recorder.report(split, model)
-        state, reason = session.conclusion
+            state, reason = recorder.stands()
         winner, seconds, samples = _winner(session, crowned)
         return TuningRecord(
             workload=task.workload_key,
@@ -198,14 +226,27 @@ class Tuner:
             model=model,
         )
 
-    def _look_back(self) -> Start | None:
-        if self.store is None or self.history == "ignore":
-            return None
-        workload = rfc8785.dumps(self.task.workload).decode()
-        self.store.put_workload(self.task.workload_key, self.task.name, workload, self.task.script)
+    def _session(self, strategy: SearchStrategy, recorder: Recorder) -> tuple[TuningSession, float]:
+        """The session, as far as an earlier process has come, and the seconds that it took."""
+        task = self.task
+        with Ending(recorder):
+            stored, spent = recorder.left()
+            beginning = Beginning.of(task, self.suggested, recorder.start(self._look_back), self.store)
+            session = go_on(
+                lambda adopted: beginning.session(
+                    task, strategy, self.budget, self.seed, adopted, watch=self.watch
+                ),
+                stored,
+                task,
+            )
+            recorder.begun(strategy.describe(), len(stored))
+        return session, spent
+
+    def _look_back(self) -> Start:
+        assert self.store is not None, "without a store nothing is looked back at"
         return look_back(self.store, self.task, self.hardware.key)
 
-    def _recorder(self, says: str, start: Start | None) -> Recorder:
+    def _recorder(self) -> Recorder:
         if self.store is None:
             return NoRecorder()
         return StoreRecorder(
@@ -216,33 +257,12 @@ class Tuner:
             budget=self.budget,
             seed=self.seed,
             strategy=self.strategy,
-            says=says,
             clock=self.clock,
+            space=self.space_name,
+            resumes=self.resumes,
             history=self.history,
             suggested=self.suggested,
-            start=start,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """Ends the recorded job however the search ends: nobody else would."""
-
-    recorder: Recorder
-    session: TuningSession
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.recorder.ended(*self.session.conclusion)
-        elif isinstance(error, KeyboardInterrupt):
-            self.recorder.ended("cancelled", f"interrupted after {self.session.told} trials")
-        else:
-            self.recorder.ended("failed", str(error) or type(error).__name__)
 
 
 def _winner(
@@ -261,7 +281,8 @@ def _samples(crowned: Crowned | None) -> tuple[float, ...]:
     return crowned.times.get(crowned.winner.candidate.number) or crowned.winner.outcome.samples
 
 
-def _display(title: str, progress: bool | None) -> ProgressDisplay:
+def display_of(title: str, progress: bool | None) -> ProgressDisplay:
+    """A line on stderr if `progress` says so; None: where that is a terminal."""
     if progress or (progress is None and sys.stderr.isatty()):
         return TerminalProgress(title, Console(stderr=True))
     return NoProgress()

@@ -40,6 +40,8 @@ from .rows_in_memory import last_dim
 FEATURE_SCHEMA = 4
 LEVELS = 14
 SLOTS = 3
+#: Bytes of the word that an instruction adds products up in.
+WORD = 4
 _COPIES = 2
 _SPATIAL = 3
 
@@ -100,12 +102,14 @@ class _Features:
 
     def taken_together(self) -> int:
         """The extent of an unrolled loop right around the lanes whose steps lie next to each other in every
-        read; 1 where there is none."""
+        read, and fill the word that a lane adds up; 1 where there is none."""
         if len(self.path) < 2 or self.path[0].kind is not LoopKind.VECTORIZED:
             return 1
         steps, reads = self.path[1], self.accesses[1:]
         count = steps.var.extent.const or 1
-        together = all(i and i[-1].coefficient(steps.var) == 1 for _, i in reads)
+        together = all(
+            i and i[-1].coefficient(steps.var) == 1 and count * b.dtype.bytes == WORD for b, i in reads
+        )
         is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
         return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
 
@@ -252,14 +256,12 @@ class _Features:
         """For each access: 0 when it does not move with the lanes, 1 for one element a lane or a few, 2 for
         anything else. A result in registers counts as what takes it from there writes."""
         lane = next((f.var for f in self.path if f.kind is LoopKind.VECTORIZED), None)
-        # Behind a guard each lane is read by itself.
-        most = 1 if any(type(e) is InBounds for e in walk_expr(self.block.value)) else MAX_STRIDE
         out = []
         for (buffer, indices), turned in zip(self.accesses, self.by_registers, strict=True):
             # The steps that are taken together lie between the lanes, or lanes lie behind them.
             apart = self.steps > 1 and lane is not None and indices[-1].coefficient(lane) == self.steps
             last = last_dim(buffer) if indices and (self.steps == 1 or apart) else len(indices) - 2
-            stride = stride_class(indices, lane, max(most, self.steps), last)
+            stride = stride_class(indices, lane, max(MAX_STRIDE, self.steps), last)
             out.append("1.0" if stride == "2.0" and turned else stride)
         taken = self.taken_by()
         if taken is not None:

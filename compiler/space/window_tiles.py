@@ -33,7 +33,7 @@ Padding = Literal["none", "inline", "strip"]
 
 PLACES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14, 16)
 ROWS = (1, 2, 3, 4, 6, 7)
-VECTORS = (1, 2, 3, 4, 6, 8, 12)
+VECTORS = (1, 2, 3, 4, 5, 6, 8, 12)
 STRIPS = (1, 2, 4, 7, 8, 14, 28)
 #: Accumulators that keep the multiply-add units busy beside the loads between them.
 BUSY = 12
@@ -62,6 +62,11 @@ def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
         return (index[-1] // size, *index[:-1], index[-1] % size)
 
     return layout
+
+
+def strips(extent: int) -> tuple[int, ...]:
+    """Rows of tiles in a strip; all of a short image is one, whose padding is made once."""
+    return tuple(s for s in STRIPS if s < extent) + ((extent,) if extent <= STRIPS[-1] else ())
 
 
 class WindowTiles(Tiling):
@@ -115,7 +120,11 @@ class WindowTiles(Tiling):
         ahead = [self.copy_of(b) for b in constants_of(self.sch.func, self.main)]
         outer, strip, between, tile, lane = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
-        sch.reorder(*outer, strip, *between, *serial, *unrolled, *tile, lane)
+        # Along rows, one vector of results after the other shares most of what it reads with the next one.
+        # Beside channels, all of them meet one weight at a time.
+        along = self.is_alone() and self.lane_var in self.places
+        inner = (*tile, *unrolled) if along else (*unrolled, *tile)
+        sch.reorder(*outer, strip, *between, *serial, *inner, lane)
         sch.vectorize(lane)
         for loop in (*unrolled, *tile):
             sch.unroll(loop)
@@ -208,7 +217,7 @@ class WindowTiles(Tiling):
             extent = v.extent.const or 1
             r = self.factor(f"{v.name}_r", even_parts(extent, ROWS if v is rows and cols else PLACES))
             if v is rows:
-                t = self.knob(f"{v.name}_t", tuple(s for s in STRIPS if s == 1 or s < extent))
+                t = self.knob(f"{v.name}_t", strips(extent))
                 strip, middle, inner = sch.split(loops[v], [None, t, r], overlap=1)
                 self.limit(f"{v.name} beyond its extent", poly(t) * r, extent + 7)
                 between.append(middle)
@@ -228,7 +237,7 @@ class WindowTiles(Tiling):
     def vector_loop(self, loop: LoopRV, *, many: bool) -> list[LoopRV]:
         least = self.lanes if isinstance(self.lanes, int) else self.lanes.domain[0]
         count = -(-(self.lane_var.extent.const or 1) // least)
-        r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:5]))
+        r = self.factor(f"{self.lane_var.name}_r", even_parts(count, VECTORS if many else VECTORS[:6]))
         self.vectors = poly(r)
         # A packed operand lies in blocks of lanes, which tiles that move back would straddle.
         return self.sch.split(loop, [None, r, self.lanes], overlap=0 if self.choice.packed else 2)

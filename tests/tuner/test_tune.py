@@ -200,7 +200,7 @@ def test_nothing_legal_ends_the_job_as_failed_and_is_raised(store: Store) -> Non
     assert (job.state, job.reason) == ("failed", str(refused.value))
 
 
-def test_an_interrupted_search_is_recorded_as_cancelled_with_what_was_done(store: Store) -> None:
+def test_an_interrupted_search_is_paused_with_what_was_done(store: Store) -> None:
     def interrupt(number: int) -> None:
         if number == 12:
             raise KeyboardInterrupt
@@ -211,8 +211,8 @@ def test_an_interrupted_search_is_recorded_as_cancelled_with_what_was_done(store
     best = store.best(WORKLOAD, job.target, HERE.key)
     assert best is not None
     assert (job.state, job.reason, best.search.done, best.search.asked) == (
-        "cancelled",
-        "interrupted after 12 trials",
+        "paused",
+        "interrupted after 12 trials: resume the job to go on",
         12,
         24,
     )

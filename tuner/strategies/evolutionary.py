@@ -57,10 +57,9 @@ class Evolutionary:
         yield from wild
 
     def _taught(self, view: View) -> CostModel:
-        features, scores = training_set(view.history)
         model = self.cost_model()
         with view.watch.part("train"):
-            model.update(features, scores)
+            model.update(training_set(view.history, view.prior))
         return model
 
     def _guided(self, view: View, model: CostModel, rng: Generator) -> Iterator[Point]:

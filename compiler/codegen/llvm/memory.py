@@ -230,8 +230,8 @@ class Memory:
         if index.stride == 1 and not index.lane_terms:
             return self.load_vector(buffer, a, index, read, a.element), True
         near = 1 < index.stride <= min(MAX_STRIDE, self._point.lanes or 1)
-        if read is True and near and not index.lane_terms:
-            return self._load_strided(buffer, a, index, self._point.lanes or 1), True
+        if near and not index.lane_terms:
+            return self._load_strided(buffer, a, index, self._point.lanes or 1, read), True
         return self.gather(buffer, a, index, read, a.element), True
 
     def gather(self, buffer: Buffer, a: Access, index: Index, read: Condition, element: str) -> str:
@@ -246,25 +246,50 @@ class Memory:
     def load_vector(self, buffer: Buffer, a: Access, index: Index, read: Condition, element: str) -> str:
         """Neighbours in memory, each as wide as `element`."""
         lanes = self._point.lanes
-        kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
+        kind = vector_type(element, lanes)
         p = self._at.pointer(buffer, a, index.terms, index.constant)
         if read is True:
             return self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+        return self._load_masked(buffer, a, p, read, self._conditions.mask(read), element)
+
+    def _load_masked(
+        self, buffer: Buffer, a: Access, p: str, read: Condition, mask: str, element: str | None = None
+    ) -> str:
+        """The neighbours of the mask, which has no bit where `read` holds for no lane."""
+        lanes, element = self._point.lanes, element or a.element
+        kind, bits = vector_type(element, lanes), vector_type("i1", lanes)
         p = self._at.mapped(buffer, p, self._conditions.needed(read))
         f = f"@llvm.masked.load.{suffix(element, lanes)}.p0"
         self._b.declare(kind, f, "ptr", "i32 immarg", bits, kind)
-        operands = f"ptr {p}, i32 {a.align}, {bits} {self._conditions.mask(read)}, {kind} zeroinitializer"
+        operands = f"ptr {p}, i32 {a.align}, {bits} {mask}, {kind} zeroinitializer"
         return self._b.put(f"call {kind} {f}({operands})")
 
-    def _load_strided(self, buffer: Buffer, a: Access, index: Index, lanes: int) -> str:
+    def _apart(self, read: Condition, stride: int, at: int) -> str:
+        """The mask of neighbours from the element `at` on, of which every stride-th, counted from the first
+        lane's, is a lane's: that lane's bit, none for those between."""
+        lanes, mask = self._point.lanes or 1, self._conditions.mask(read)
+        places = [divmod(at + r, stride) for r in range(lanes)]
+        if mask[0] == "<":
+            bits = mask[1:-1].split(", ")
+            return "<" + ", ".join("i1 false" if rest else bits[lane] for lane, rest in places) + ">"
+        order = ", ".join(f"i32 {lanes if rest else lane}" for lane, rest in places)
+        kind = vector_type("i1", lanes)
+        return self._b.pure(
+            f"shufflevector {kind} {{}}, {kind} zeroinitializer, {vector_type('i32', lanes)} <{order}>", mask
+        )
+
+    def _load_strided(self, buffer: Buffer, a: Access, index: Index, lanes: int, read: Condition) -> str:
         """Every stride-th element of as many whole vectors. The last of them ends where the last lane lies:
-        nothing beyond is read."""
+        nothing beyond is read, nor what lies between lanes where some are not to be read."""
         kind, stride = vector_type(a.element, lanes), index.stride
         value = "poison"
         for n in range(stride):
             at = lanes * n if n < stride - 1 else stride * (lanes - 1) + 1 - lanes
             p = self._at.pointer(buffer, a, index.terms, index.constant + at)
-            part = self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+            if read is True:
+                part = self._b.put(f"load {kind}, ptr {p}, align {a.align}")
+            else:
+                part = self._load_masked(buffer, a, p, read, self._apart(read, stride, at))
             if not n:
                 value, end = part, lanes
                 continue

@@ -119,6 +119,37 @@ def test_padding_around_rows_and_columns_reads_only_what_is_there(
 
 
 @at_both_ends
+@pytest.mark.parametrize("dtype", ["int8", "float32", "float64"])
+@pytest.mark.parametrize(("stride", "columns"), [(2, 29), (2, 64), (3, 31), (4, 53)])
+def test_padding_around_a_strided_row_reads_only_what_is_there(
+    built: Build, guarded: Guarded, stride: int, columns: int, dtype: str, at_start: bool
+) -> None:
+    a = te.placeholder((3, columns), dtype, name="A")
+    count = (columns + 5) // stride + 1
+
+    def window(i: te.Index, j: te.Index, k: te.Index) -> te.Value:
+        at = j * stride + k
+        inside = te.all(i >= 1, i < 4, at >= 3, at < columns + 3)
+        return te.if_then_else(inside, a[i - 1, at - 3], te.const(0, dtype))
+
+    func = te.create_prim_func([a, te.compute((5, count, 4), window, name="out")])
+    x = guarded.array(np.arange(1, 3 * columns + 1).reshape(3, columns).astype(dtype), at_start=at_start)
+    padded = np.pad(x, ((1, 1), (3, 3 + 4 * stride)))
+    expected = np.stack([padded[:, k : k + count * stride : stride] for k in range(4)], axis=-1)
+    for tiles in (None, 1):
+        sch = Schedule(func)
+        _, columns_, taps = sch.get_loops(sch.get_block("out"))
+        # With one tile the masks are known, with several they depend on the tile.
+        _, lane = sch.split(columns_, [tiles, 8] if tiles is None else [tiles, count])
+        sch.reorder(taps, lane)
+        sch.unroll(taps)
+        sch.vectorize(lane)
+        y = guarded.array(poisoned((5, count, 4), dtype), at_start=at_start)
+        built(sch.func)(x, y)
+        np.testing.assert_array_equal(y, expected)
+
+
+@at_both_ends
 def test_a_condition_on_lanes_around_a_broadcast_read_keeps_its_address_inside(
     built: Build, guarded: Guarded, at_start: bool
 ) -> None:
