@@ -290,6 +290,10 @@ class TuningSession:
             return ()
         return tuple(Trial(c, self._outcomes[c.number]) for c in batch)
 
+    def outcome(self, number: int) -> Outcome | None:
+        """What was told of trial `number`; None while nothing was."""
+        return self._outcomes.get(number)
+
     def close(self, reason: str) -> None:
         """Propose nothing more, as when the time is used up; what is out may still be told."""
         if self._closed is None:
