@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from tilewright.compiler.target import Target, TargetError, backends
     from tilewright.service.connect import connect
+    from tilewright.tuner.ask_tell import ask_tell
     from tilewright.tuner.resuming import resume
     from tilewright.tuner.tasks import TasksRecord, WeightedTask, tune_tasks
     from tilewright.tuner.tune import TuningRecord, tune
@@ -65,6 +66,7 @@ _WHERE = {
     "connect": "tilewright.service.connect",
     "resume": "tilewright.tuner.resuming",
     "TuningRecord": "tilewright.tuner.tune",
+    "ask_tell": "tilewright.tuner.ask_tell",
     "tune": "tilewright.tuner.tune",
     "TasksRecord": "tilewright.tuner.tasks",
     "WeightedTask": "tilewright.tuner.tasks",
@@ -93,6 +95,7 @@ __all__ = [
     "VerifyError",
     "WeightedTask",
     "__version__",
+    "ask_tell",
     "backends",
     "build",
     "connect",
