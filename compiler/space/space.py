@@ -115,7 +115,9 @@ def _sketches(
 
 
 def _has_config(sketch: Sketch) -> bool:
-    return bool(len(sketch.columns.random(1, np.random.default_rng(0))))
+    """Whether there is one that the columns allow and describe."""
+    rows = sketch.columns.random(1, np.random.default_rng(0))
+    return bool(len(rows)) and len(sketch.columns.features(rows)) == 1
 
 
 def _why_empty(sketch: Sketch) -> str:

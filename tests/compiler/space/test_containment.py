@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tilewright.compiler import topi
+from tilewright.compiler.arith.simplify import NotProvable
 from tilewright.compiler.build import build
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.schedule import Schedule
-from tilewright.compiler.space import default_schedule, rules, space, space_of
+from tilewright.compiler.space import SketchColumns, default_schedule, rules, space, space_of
 from tilewright.compiler.space.containment import Broken, RuleError
 from tilewright.compiler.space.groups import Group
 from tilewright.compiler.space.rules import Structure
@@ -94,6 +95,17 @@ def test_a_program_builds_and_is_right_where_a_rule_fails(
     c = np.full((24, 40), np.nan, dtype="f4")
     build(default_schedule(func, TARGET).func)(a, b, c)
     np.testing.assert_array_equal(c, a @ b)
+
+
+def test_a_structure_that_its_features_do_not_describe_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(columns: SketchColumns, population: np.ndarray, *_: object) -> None:
+        raise NotProvable("cannot prove that x is not negative")
+
+    func = topi.create(MATMUL)
+    names = [sketch.name for sketch in space_of(func, TARGET).sketches]
+    monkeypatch.setattr(SketchColumns, "features", fail)
+    found = space_of(func, TARGET)
+    assert ([s.name for s in found.sketches], set(names) <= set(found.errors)) == (["as written"], True)
 
 
 def test_where_every_rule_fails_the_program_stays_as_written(monkeypatch: pytest.MonkeyPatch) -> None:
