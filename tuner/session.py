@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from .budget import Budget
 from .candidate import Candidate, candidate_key
-from .errors import NotReady
+from .errors import NotReady, SchemaMismatch
 from .giving_up import MAX_FAILURES, FailureCount
 from .goals import Goals
 from .model_quality import quality_of
@@ -71,6 +71,8 @@ class TuningSession:
     this search, numbered 0, 1, …: they count as asked, are to be told like others, and are not proposed
     again.
 
+    Raises SchemaMismatch for a `prior` whose features are not of `feature_schema` (where both are known).
+
     One thread may ask while another tells: they share no state that the other changes.
     """
 
@@ -91,10 +93,18 @@ class TuningSession:
         outside: Sequence[Replayed] = (),
         known: Sequence[Trial] = (),
         prior: Prior | None = None,
+        feature_schema: int | None = None,
         watch: Stopwatch | None = None,
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
+        if (
+            prior is not None
+            and None not in (prior.schema, feature_schema)
+            and prior.schema != feature_schema
+        ):
+            says = prior.says or "what other searches measured"
+            raise SchemaMismatch(says, f"of schema {prior.schema}", f"of schema {feature_schema}")
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)
         self._space = space
         self._strategy = strategy
