@@ -14,7 +14,7 @@ from numpy.random import Generator
 
 from .budget import Budget
 from .candidate import Candidate, candidate_key
-from .errors import NotReady, SchemaMismatch
+from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
 from .goals import Goals
 from .model_quality import quality_of
@@ -98,13 +98,8 @@ class TuningSession:
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
-        if (
-            prior is not None
-            and None not in (prior.schema, feature_schema)
-            and prior.schema != feature_schema
-        ):
-            says = prior.says or "what other searches measured"
-            raise SchemaMismatch(says, f"of schema {prior.schema}", f"of schema {feature_schema}")
+        if prior is not None:
+            prior.require(feature_schema)
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)
         self._space = space
         self._strategy = strategy
