@@ -1,6 +1,6 @@
 """Measures every configuration of one sketch, and writes them down as a recorded space.
 
-The file (JSON: params, configs, time_ms with null for a failure, device, source) is what `search.py --spaces`
+The file (JSON: params, configs, time_ms with null for a failure, source) is what `search.py --spaces`
 and tilewright.tuner.recorded read; gzipped where its name ends in .gz. Each configuration is built, checked
 and timed as a candidate of a search is, `--rounds` times, of which the least time counts.
 """
@@ -18,7 +18,6 @@ import numpy as np
 
 from tilewright.compiler.space import Sketch, space_of
 from tilewright.compiler.target import Target
-from tilewright.compiler.target.hardware import detect
 from tilewright.compiler.topi import create
 from tilewright.measure.messages import MeasureInput
 from tilewright.measure.runner import Runner
@@ -52,7 +51,6 @@ def document(
     open_ = [n for n in range(len(names)) if len(np.unique(rows[:, n])) > 1]
     return {
         "source": source,
-        "device": str(detect().facts.get("model", "")),
         "params": [names[n] for n in open_],
         "configs": rows[:, open_].tolist(),
         "time_ms": [None if time is None else round(time, 7) for time in times],
