@@ -163,6 +163,21 @@ def test_the_mean_of_the_members_is_what_is_predicted(model: Make) -> None:
     assert fitted.predict(unseen) == pytest.approx(fitted.predict_each(unseen).mean(axis=0))
 
 
+def test_a_kernel_ridge_of_many_rows_keeps_those_of_weight() -> None:
+    few, many = rows(100), rows(3000, seed=1)
+    weights = np.concatenate([np.full(3000, 1e-4, np.float32), np.ones(100, np.float32)])
+    both = TrainingSet(
+        np.concatenate([many.features, few.features]),
+        np.concatenate([many.scores, few.scores]),
+        weights,
+        np.repeat([0, 1], [3000, 100]),
+        np.zeros(3100, dtype=bool),
+    )
+    fitted = KernelRidge("a test")
+    fitted.update(both)
+    assert np.abs(fitted.predict(few.features) - few.scores).mean() < 0.03
+
+
 def history(count: int, seed: int = 0) -> list[Trial]:
     known = rows(count, seed)
     return [trial(n, Outcome(seconds=float(1 / known.scores[n])), known.features[n]) for n in range(count)]
