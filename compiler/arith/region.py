@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from .poly import Fn, Poly, Var, poly
-from .simplify import minimum, proven_negative, substitute
+from .simplify import NotProvable, minimum, proven_negative, substitute
 
 Range = tuple[Poly, Poly]
 
@@ -37,7 +37,10 @@ def ends(p: Poly, inner: AbstractSet[Var]) -> Range | None:
         span = ends(a.a, inner)
         if span is None:
             return None
-        base = minimum(span[0], a.b)
+        try:
+            base = minimum(span[0], a.b)
+        except NotProvable:  # a clamped index below 0, where a vector reaches beyond what is read
+            return None
         low, high = low + base * c, high + (base + span[1] - span[0]) * c
     return low, high
 

@@ -251,6 +251,13 @@ def follows(p: Poly, known: Iterable[Poly]) -> bool:
     # k <= -1, so that p = n * k + (p - n * k) < 0 where p - n * k < n.
     if any(proven_negative(p - k * n - n) for k in known for n in _multiples(p, k)):
         return True
+    # The greater of two is below where both are, the lesser where one of them is.
+    for m, c in p.terms.items():
+        a = m[0] if len(m) == 1 and c in (1, -1) else None
+        if type(a) is Fn and a.op in ("min", "max"):
+            parts = (follows(p - poly(a) * c + part * c, known) for part in (a.a, a.b))
+            if (all if (a.op == "max") == (c == 1) else any)(parts):
+                return True
     # Of integers, floor(x / d) < -rest just where x < -rest * d.
     for m, c in p.terms.items():
         a = m[0] if len(m) == 1 and c == 1 else None

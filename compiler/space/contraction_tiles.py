@@ -141,8 +141,9 @@ class ContractionTiles(Tiling):
         """The dimension of a read buffer that the lanes run along."""
         assert self.choice.lane is not None
         it = self.main.iters[self.choice.lane]
-        load = next(x for x in loads(self.main.value) if x.buffer is buffer)
-        return next(d for d, e in enumerate(load.indices) if it in e.vars())
+        # A product of an array with itself reads it along the lanes and elsewhere.
+        reads = (x for x in loads(self.main.value) if x.buffer is buffer)
+        return next(d for x in reads for d, e in enumerate(x.indices) if it in e.vars())
 
     def pack_order(self, buffer: Buffer) -> tuple[int, ...]:
         """The dimension of the lanes last."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..arith import Poly, Var, poly, product
 from ..ir import Block, IterKind, PrimFunc, Unary, buffers_read, walk_expr
 from ..ir.func import fresh
-from ..schedule import BlockRV, LoopRV, Schedule
+from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..schedule.find import readers
 from ..target import Target
 from .dot_products import lane_steps
@@ -110,6 +110,8 @@ class RowsRule:
         if names[-1] in reductions:
             names.append(sch.cache_write(sch.get_block(names[-1]), 0, "register").name)
         steps = [_length(b, contiguous_steps(b)) for b in blocks if lane_axis(b) is not None]
+        if not steps:
+            raise ScheduleError("rows", "no block has an axis that lanes can run along", sch.func, blocks[-1])
         widths = self.widths(blocks, min(steps))
         self.taken = {b.name: _taken(b, self.target, widths) for b in blocks}
         steps = [

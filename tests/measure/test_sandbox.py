@@ -204,3 +204,19 @@ def test_sixty_candidates_of_which_half_time_out_leave_nothing_open_and_no_file(
         runner.measure(item("succeed"))
         runner.measure(item("hang_in_build", build_seconds=0.02))
     assert (server.num_fds(), os.listdir(tmp_path)) == (before, [])
+
+
+def test_of_ten_candidates_of_which_some_do_not_build_and_one_crashes_the_others_are_timed_as_ever(
+    runner: Runner, item: MakeItem
+) -> None:
+    behaviours = [
+        *("raise_in_build", "succeed", "succeed", "crash_in_build", "crash_in_run"),
+        *("succeed", "succeed", "raise_in_build", "succeed", "succeed"),
+    ]
+    results = [runner.measure(item(each, name=f"trial_{n}")) for n, each in enumerate(behaviours)]
+    assert [result.failure.kind if result.failure else result.seconds for result in results] == [
+        *("build_error", 0.5, 0.5, "build_error", "run_error"),
+        *(0.5, 0.5, "build_error", 0.5, 0.5),
+    ]
+    # What did not build was never run; what crashed has taken nothing with it.
+    assert len(servers()) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.compiler import te
-from tilewright.compiler.arith import Var, evaluate, floor_div, poly
+from tilewright.compiler.arith import Var, evaluate, floor_div, maximum, minimum, poly
 from tilewright.compiler.ir import Buffer, Const, Load, VerifyError, parse_script, verify
 from tilewright.compiler.ir.verify import follows
 
@@ -170,6 +170,10 @@ def test_what_follows_from_a_condition_holds_wherever_the_condition_does():
                 + poly(variables[2]) * rng.randint(-1, 1)
                 - rng.randint(5, 25)
             )
+        elif rng.random() < 0.4:
+            other = sum((poly(v) * rng.choice([-1, 0, 1, 2]) for v in variables), poly(rng.randint(-9, 3)))
+            either = rng.choice([minimum, maximum])(p + 40, other + 40)
+            p = either - rng.randint(36, 50) if rng.random() < 0.5 else rng.randint(25, 44) - either
         if follows(p, [k]):
             proved += 1
             assert all(evaluate(p, at) < 0 for at in every if evaluate(k, at) < 0), (p, k)

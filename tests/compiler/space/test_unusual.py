@@ -149,3 +149,45 @@ def test_a_costly_epilogue_that_is_unrolled_leaves_a_kernel_of_some_size() -> No
         column = next((n for n, k in enumerate(sketch.knobs) if k.name == "w_r"), 0)
         for row in population[np.argsort(population[:, column], kind="stable")][:2]:
             tw.build(sketch.resolve(row).apply(func), target=target)
+
+
+def test_a_gather_at_turned_and_clamped_places_has_a_space() -> None:
+    """Where the last vector reaches beyond the row, an index would be below 0 if it were not clamped."""
+    a = te.placeholder((9, 7), "float32", name="A")
+    b = te.compute((3, 7), lambda i, j: a[i + 4, te.clamp(10 - j, 0, 6)], name="B")
+    func = te.create_prim_func([a, b], name="gather")
+    found = space_of(func, TARGET)
+    assert ([s.name for s in found.sketches], dict(found.errors)) == (["elementwise"], {})
+    kernel = tw.build(default_schedule(func, TARGET).func)
+    x, y = np.arange(63, dtype="f4").reshape(9, 7), np.full((3, 7), np.nan, dtype="f4")
+    kernel(x, y)
+    np.testing.assert_array_equal(y, x[4:7][:, np.clip(10 - np.arange(7), 0, 6)])
+
+
+def test_rows_none_of_which_can_be_read_in_lanes_leave_a_structure_out_with_the_reason() -> None:
+    a = te.placeholder((6, 8), "float32", name="A")
+    k, m = te.reduce_axis((0, 8), name="k"), te.reduce_axis((0, 8), name="m")
+    b = te.compute((3, 8), lambda i, j: a[i * 2, te.clamp(9 - j, 0, 7)], name="B")
+    s = te.compute((3,), lambda i: te.sum(b[i, k], axis=k), name="s")
+    c = te.compute((3, 8), lambda i, j: b[i, j] * 2 - s[i], name="C")
+    t = te.compute((3,), lambda i: te.sum(c[i, m], axis=m), name="t")
+    d = te.compute((3, 8), lambda i, j: c[i, j] * 2 - t[i], name="D")
+    found = space_of(te.create_prim_func([a, d], name="rows_of_gathers"), TARGET)
+    reason = "rows: no block has an axis that lanes can run along"
+    assert dict(found.refused) == {"rows, recompute B C": reason}
+    assert (dict(found.errors), len(found.sketches) > 0) == ({}, True)
+
+
+def test_the_product_of_an_array_with_its_own_transpose_has_a_space_and_is_right() -> None:
+    """One array is read along the lanes and across them: a copy of a tile of it is no box."""
+    a, k = te.placeholder((33, 17), "float32", name="A"), te.reduce_axis((0, 17), name="k")
+    c = te.compute((33, 33), lambda i, j: te.sum(a[i, k] * a[j, k], axis=k), name="C")
+    func = te.create_prim_func([a, c], name="own_transpose")
+    found = space_of(func, TARGET)
+    assert dict(found.errors) == {}
+    x = (np.arange(33 * 17, dtype="f4").reshape(33, 17) % 7) - 3
+    for sketch in found.sketches:
+        (row,) = sketch.columns.random(1, np.random.default_rng(0))
+        y = np.full((33, 33), np.nan, dtype="f4")
+        tw.build(sketch.resolve(row).apply(func))(x, y)
+        np.testing.assert_array_equal(y, x @ x.T, err_msg=sketch.name)
