@@ -93,8 +93,8 @@ def tune(
     Schedule that it is given. `constraints` are functions of its knobs by name, such as
     `lambda knobs: knobs["a"] * knobs["b"] <= 64`.
 
-    A candidate that is clearly slower than the best so far is stopped after its first samples, unless `racing`
-    is off.
+    A candidate that is clearly slower than the best so far is stopped after its first samples, unless
+    `racing` is off.
 
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.
 
