@@ -199,6 +199,19 @@ class TrialStore(Protocol):
         """
 
 
+class OutsideStore(Protocol):
+    """Trials of jobs of origin `outside`, which people or other programs measure. Nothing of it expires."""
+
+    def hand_out(self, job_id: str, holder: str, count: int = 1) -> list[Trial]:
+        """Up to `count` trials for `holder`: those that it was given and that have no result, then pending
+        ones, which become `started`; by number. A paused job hands out no new ones. JobOver; Conflict for a
+        job of another origin."""
+
+    def tell_outside(self, job_id: str, number: int, settlement: Settlement) -> Trial:
+        """Store the result of a trial, handed out or not, under the rules of `settle`; the same one may be
+        told again. SettlementMismatch for another one, JobOver, Conflict."""
+
+
 class HistoryStore(Protocol):
     """What earlier searches leave to later ones. No call reads more than its limit, whatever is stored."""
 
@@ -293,6 +306,7 @@ class Store(
     JobControlStore,
     TrialStore,
     HistoryStore,
+    OutsideStore,
     ScheduleStore,
     FleetStore,
     TokenStore,

@@ -19,7 +19,7 @@ FailureKind = Literal[
     "cancelled",
 ]
 Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
-Origin = Literal["http", "local"]
+Origin = Literal["http", "local", "outside"]
 History = Literal["use", "ignore"]
 Cache = Literal["hot"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]

@@ -71,7 +71,8 @@ class StoredSearch:
         """Search to the end and return the job as it then stands.
 
         It ends early, and quietly, when somebody else has ended the job, extended it or begun a newer search
-        of it. While the job is paused it proposes nothing. Raises NoLegalCandidate.
+        of it; and for a job that is measured outside, where it has nothing more to propose for now. While the
+        job is paused it proposes nothing. Raises NoLegalCandidate.
         """
         try:
             return self._run()
@@ -111,6 +112,8 @@ class StoredSearch:
             told = self._tell(session)
             self._announce(session)
             if not asked and not told:
+                if self._job.origin == "outside":
+                    return self._job  # who measures it may take days: told more, it is searched again
                 self._sleep(POLL_SECONDS)
         self._announce(session, last=True)
         self._crown(session)

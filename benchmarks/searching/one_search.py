@@ -67,9 +67,8 @@ def main() -> None:
 
 def _leave_out_local() -> None:
     """The default strategy with the share of local refinement given to the model."""
-    from tilewright.tuner.strategies.guided import Guided
-
     from tilewright.tuner import tune as module
+    from tilewright.tuner.strategies.guided import Guided
 
     shares = dict(Guided().shares)
     shares["model"] += shares.pop("local")

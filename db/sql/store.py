@@ -14,6 +14,7 @@ from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
+from .outside import OutsidePart
 from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
@@ -31,6 +32,7 @@ class SqlStore(
     TrialPart,
     HistoryPart,
     RetimingPart,
+    OutsidePart,
     SchedulePart,
     WorkerPart,
     LeasePart,
