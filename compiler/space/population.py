@@ -223,7 +223,8 @@ class SketchColumns:
             found = self._every(self._whole)
             if found is not None:
                 found.flags.writeable = False
-            self._known = (found,)
+            # Those of a huge space are not kept: nobody lists them.
+            self._known = (found if found is not None and len(found) <= _MOST else None,)
         (found,) = self._known
         return found if found is not None and len(found) <= most else None
 
