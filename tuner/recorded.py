@@ -279,7 +279,7 @@ class ReplayDevice:
         rows = (tuple(row) for row in space.configs.tolist())
         self._seconds = dict(zip(rows, space.seconds.tolist(), strict=True))
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
         config = item.trace["config"]
         seconds = self._seconds.get(tuple(config[name] for name in self._params))
         if seconds is None:
