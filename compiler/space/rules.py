@@ -10,6 +10,7 @@ from ..ir import IterKind, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .ahead import constants_of
+from .channels_last import channel_dot_products
 from .contraction import contractions
 from .converted import converted
 from .convolution import convolutions
@@ -69,7 +70,7 @@ RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, put_together,
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """Every structure of a group, rule by rule. Where conversions can leave the loops, the other ones are
     worth a sketch only if none of those can be made."""
-    direct = any(True for _ in dot_products(func, group, target))
+    direct = any(True for rule in (dot_products, channel_dot_products) for _ in rule(func, group, target))
     # What is read only once is converted where it is read.
     found = [] if direct or group.rows else list(converted(func, group, target, unconverted))
     yield from found
@@ -80,7 +81,7 @@ def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structu
 def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """The structures that leave elements as they are; likewise where the processor adds up products itself,
     which it also does along rows."""
-    found: list[Structure] = list(dot_products(func, group, target))
+    found: list[Structure] = [*dot_products(func, group, target), *channel_dot_products(func, group, target)]
     if found or group.rows:
         found += lane_products(func, group, target)
     yield from found
