@@ -1,6 +1,6 @@
-"""The rule for windows over channels that lie apart, where the processor adds up products of several channels:
-a copy of the data holds each place's channels side by side, and the rule for dot products takes it from
-there."""
+"""The rule for windows over channels that lie apart, where the processor adds up products of several
+channels: a copy of the data holds each place's channels side by side, and the rule for dot products takes it
+from there."""
 
 from __future__ import annotations
 
