@@ -5,9 +5,10 @@ beside the next round size), models (the unique layers of ResNet-50, MobileNet-V
 operator families of the Ansor and MetaSchedule evaluations), narrow (int8, bfloat16, float16), all.
 
 Every contender of a workload is timed in turn, in one process, on arrays placed anew several times: thread
-CPU time for one thread, wall time for more. Peak and bandwidths are measured in the same run. Ratios are
-medians over interleaved pairs with their 95 % interval; above 1, ours is faster. Peers have constant weights,
-and pack them ahead of time where they can. A peer that is not installed is said to be missing.
+CPU time for one thread, wall time for more, of calls in a row and of the first call after a rest. Peak and
+bandwidths are measured in the same run. Ratios are medians over interleaved pairs with their 95 % interval;
+above 1, ours is faster. Peers have constant weights, and pack them ahead of time where they can. A peer that
+is not installed is said to be missing.
 
 `--store FILE` keeps the tuned schedules, so that a second run tunes nothing; with `--trials 0` only what is
 stored is used, and a workload without one runs its default schedule. TVM is tuned with `--tvm-trials`, which

@@ -4,6 +4,7 @@ Importing this package loads no SQL library; `open_store` and `upgrade` do.
 """
 
 from .errors import (
+    AlreadyComplete,
     Conflict,
     InvalidValue,
     JobOver,
@@ -57,6 +58,7 @@ def _need_sql() -> None:
 
 
 __all__ = [
+    "AlreadyComplete",
     "Conflict",
     "InvalidValue",
     "JobOver",

@@ -8,13 +8,13 @@ from typing import NoReturn
 from .errors import InvalidValue
 from .fleet_records import NewWorker
 from .records import NewJob, NewTrial, Settlement
-from .words import FAILURE_KINDS, ORIGINS
+from .words import FAILURE_KINDS, HISTORIES, ORIGINS
 
 _INT_BOUND = 1 << 63
 _SHORT = 256
 _TEXT = 64 << 10
 _TRACE = 1 << 20
-_PROGRAM = 8 << 20
+PROGRAM = 8 << 20
 _MAX_SAMPLES = 4096
 
 
@@ -52,12 +52,17 @@ def check_int(field: str, value: int, least: int) -> None:
         raise InvalidValue(field, "must be below 2**63")
 
 
-def check_seconds(field: str, value: float, zero: bool = False) -> None:
-    """A finite positive number; with `zero`, 0 too."""
+def check_number(field: str, value: float) -> None:
+    """A finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidValue(field, f"must be a number, not {type(value).__name__}")
     if not math.isfinite(value):
         raise InvalidValue(field, f"must be finite, not {value}")
+
+
+def check_seconds(field: str, value: float, zero: bool = False) -> None:
+    """A finite positive number; with `zero`, 0 too."""
+    check_number(field, value)
     if value < 0 or (value == 0 and not zero):
         raise InvalidValue(field, f"must be {'at least' if zero else 'above'} 0, not {value}")
 
@@ -76,19 +81,31 @@ def check_limit(limit: int) -> None:
 def check_workload(key: str, name: str, program: str, script: str) -> None:
     check_text("key", key)
     check_text("name", name)
-    check_json("program", program, _PROGRAM)
-    check_text("script", script, _PROGRAM, empty=True)
+    check_json("program", program, PROGRAM)
+    check_text("script", script, PROGRAM, empty=True)
+
+
+def check_budget(
+    trials: int | None, seconds: float | None, target_seconds: float | None, patience: int | None
+) -> None:
+    """What is not None is in the range of a budget."""
+    for name, count in (("trials", trials), ("patience", patience)):
+        if count is not None:
+            check_int(name, count, 1)
+    for name, limit in (("seconds", seconds), ("target_seconds", target_seconds)):
+        if limit is not None:
+            check_seconds(name, limit)
 
 
 def check_job(job: NewJob) -> None:
     check_int("trials", job.trials, 1)
-    if job.seconds is not None:
-        check_seconds("seconds", job.seconds)
+    check_budget(job.trials, job.seconds, job.target_seconds, job.patience)
     check_int("seed", job.seed, -_INT_BOUND)
     check_text("strategy", job.strategy)
     check_seconds("worker_wait", job.worker_wait, zero=True)
     check_word("origin", job.origin, ORIGINS)
-    check_json("spec", job.spec, _PROGRAM)
+    check_word("history", job.history, HISTORIES)
+    check_json("spec", job.spec, PROGRAM)
 
 
 def check_trial(trial: NewTrial) -> None:
@@ -101,6 +118,9 @@ def check_trial(trial: NewTrial) -> None:
         raise InvalidValue("features", f"must be bytes, at most {_TRACE} of them")
     check_int("feature_schema", trial.feature_schema, 0)
     check_int("input_seed", trial.input_seed, -_INT_BOUND)
+    if trial.predicted is not None:
+        check_number("predicted", trial.predicted)
+    check_text("origin", trial.origin, empty=True)
 
 
 def check_worker(worker: NewWorker) -> None:
@@ -150,8 +170,9 @@ def _check_failure(settlement: Settlement, at: str) -> None:
     check_word(f"{at}.failure_kind", str(settlement.failure_kind), FAILURE_KINDS)
     if settlement.seconds is not None:
         raise InvalidValue(f"{at}.seconds", f"is given, but so is the failure {settlement.failure_kind}")
-    if settlement.censored:
-        raise InvalidValue(f"{at}.censored", f"is true, but so is the failure {settlement.failure_kind}")
+    for name in ("censored", "disturbed"):
+        if getattr(settlement, name):
+            raise InvalidValue(f"{at}.{name}", f"is true, but so is the failure {settlement.failure_kind}")
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -41,6 +41,10 @@ class JobOver(Conflict):
     """The job is completed, exhausted, cancelled or failed and takes no more trials."""
 
 
+class AlreadyComplete(JobOver):
+    """The job is completed or exhausted: there is nothing to go on with unless its budget is extended."""
+
+
 class LeaseLost(Conflict):
     """The lease expired, or its trials were granted to somebody else."""
 

@@ -66,7 +66,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class LeaseState:
-    """`cancelled`: trials of the lease that nobody wants any more; `ttl`: seconds left, 0 if lost."""
+    """`cancelled`: trials of the lease that nobody wants any more; `ttl`: seconds left, 0 if lost.
+
+    Of a paused job these are the ones not started yet, which go back to the queue when the lease ends.
+    """
 
     cancelled: tuple[str, ...]
     drain: bool

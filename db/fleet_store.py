@@ -87,8 +87,9 @@ class LeaseStore(Protocol):
         """End expired leases and say what became of their trials.
 
         A worker whose lease expired becomes `offline`, and so does one not heard of for `worker_silence`.
-        Local jobs whose process has written nothing for `local_silence` become `failed`, for nobody will
-        end them. To be called every few seconds.
+        Local jobs whose process has ended become `paused`, for it cannot end them and another may resume
+        them; where that cannot be known, since it ran elsewhere, once it has written nothing for
+        `local_silence`. To be called every few seconds.
         """
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:

@@ -7,7 +7,7 @@ Programs, descriptions, facts, traces, specs, versions, labels and details are J
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .words import FailureKind, JobState, Origin, Outcome, Scope
+from .words import FailureKind, History, JobState, Origin, Outcome, Scope
 
 T = TypeVar("T")
 
@@ -41,7 +41,11 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """`seconds` None: no limit. `hardware` None: bound later (`bind_hardware`). `spec`: what was asked."""
+    """`seconds` None: no limit. `hardware` None: bound later (`bind_hardware`). `spec`: what was asked.
+
+    A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
+    the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
+    """
 
     workload: str
     target: str
@@ -53,6 +57,9 @@ class NewJob:
     worker_wait: float
     origin: Origin
     spec: str
+    target_seconds: float | None = None
+    patience: int | None = None
+    history: History = "use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ class Job:
     """`done` counts the trials with a result, cancelled ones not included; `epoch` 0: no search yet.
 
     `reason` says what a waiting job waits for, why a finished one ended, and why another does not get on;
-    else it is empty.
+    else it is empty. `paused_at`: since when a paused job stands still; `paused_seconds`: how long it stood
+    still before, which does not count against its `seconds`. `process`: of a local job, who tunes it.
     """
 
     id: str
@@ -82,6 +90,16 @@ class Job:
     started_at: float | None
     waiting_since: float | None
     finished_at: float | None
+    target_seconds: float | None = None
+    patience: int | None = None
+    history: History = "use"
+    paused_at: float | None = None
+    paused_seconds: float = 0.0
+    process: str = ""
+
+    def stood_still(self, now: float) -> float:
+        """Seconds of the job's life, up to `now`, that do not count against its `seconds`."""
+        return self.paused_seconds + (0.0 if self.paused_at is None else max(0.0, now - self.paused_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +112,10 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class NewTrial:
-    """A candidate to be measured. `number` counts from 0 within the job; `features` is its feature row."""
+    """A candidate to be measured. `number` counts from 0 within the job; `features` is its feature row.
+
+    `predicted`: the score that a cost model gave it, None where none did; `origin`: what proposed it.
+    """
 
     number: int
     batch: int
@@ -104,6 +125,8 @@ class NewTrial:
     features: bytes
     feature_schema: int
     input_seed: int
+    predicted: float | None = None
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +134,8 @@ class Settlement:
     """The result of one attempt: seconds (median; a lower bound where `censored`), or a typed failure.
 
     `error` is the worst |y - ref| / tolerance of the checked output; None where it was not checked.
-    `codegen_version` None stands for the version the worker registered with.
+    `codegen_version` None stands for the version the worker registered with. `disturbed`: other work
+    interrupted every sample.
     `settle_local` ignores `trial` and `attempt`.
     """
 
@@ -127,6 +151,7 @@ class Settlement:
     build_seconds: float = 0.0
     wall_seconds: float = 0.0
     codegen_version: str | None = None
+    disturbed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +159,8 @@ class Trial:
     """`outcome` is `pending`, `started`, `ok`, `censored` or a failure kind; `worker`: who measured it.
 
     `attempt` counts the grants so far. A pending trial that lies in somebody's lease is still `pending`.
+    `first_seconds` and `first_samples`: what the search was told of a trial that the final rounds timed again
+    (`crown`), whose `seconds` and `samples` are theirs.
     """
 
     id: str
@@ -162,6 +189,50 @@ class Trial:
     created_at: float
     started_at: float | None
     settled_at: float | None
+    predicted: float | None = None
+    origin: str = ""
+    disturbed: bool = False
+    first_seconds: float | None = None
+    first_samples: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastTrial:
+    """A settled trial as a later search reads it: as it is stored, to be checked by the reader."""
+
+    id: str
+    job: str
+    number: int
+    candidate_key: str
+    sketch: str
+    trace: str
+    features: bytes
+    feature_schema: int
+    outcome: Outcome
+    seconds: float | None
+    error: float | None
+    failure_kind: FailureKind | None
+    failure_message: str
+    failure_detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastSearch:
+    """A key that was searched before; `seconds`: of its best-known schedule. `structure` None: not known."""
+
+    workload: str
+    target: str
+    hardware: str
+    structure: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """How many trials of a job's budget were measured by earlier jobs, and which of them was the fastest."""
+
+    trials: int
+    best: str | None
 
 
 @dataclass(frozen=True, slots=True)

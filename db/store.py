@@ -8,7 +8,7 @@ full; nothing of such a call was stored.
 Only the database's clock decides what has expired.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
@@ -19,9 +19,12 @@ from .records import (
     Event,
     Hardware,
     Job,
+    Known,
     NewJob,
     NewTrial,
     Page,
+    PastSearch,
+    PastTrial,
     Settlement,
     Target,
     Token,
@@ -76,11 +79,12 @@ class JobStore(Protocol):
     def bind_hardware(self, job_id: str, hardware: str) -> Job:
         """Bind a job whose hardware is None. Bound to the same already: no effect; to another: Conflict."""
 
-    def begin_search(self, job_id: str) -> int:
+    def begin_search(self, job_id: str, process: str = "") -> int:
         """Raise the job's epoch and return it: from now on writes with an older one raise StaleSearch.
 
-        A queued job becomes `running` and gets `started_at`; what was noted is over. JobOver where it has
-        ended, Conflict where it is paused.
+        A queued job becomes `running` and gets `started_at`; what was noted is over. `process` (the text of a
+        ProcessIdentity) says who tunes a local job, so that `sweep` can tell that it is gone. JobOver where
+        the job has ended, Conflict where it is paused.
         """
 
     def set_waiting(self, job_id: str, reason: str) -> Job:
@@ -103,11 +107,68 @@ class JobStore(Protocol):
     def cancel_job(self, job_id: str) -> Job:
         """`finish_job` as `cancelled`, whoever searches."""
 
-    def add_event(self, job_id: str, kind: str, data: str) -> int:
-        """Append an event and return its `seq`: 1, 2, 3 … without gaps within the job."""
+    def add_event(self, job_id: str, kind: str, data: str, epoch: int | None = None) -> int:
+        """Append an event and return its `seq`: 1, 2, 3 … without gaps within the job. StaleSearch for an old
+        epoch; None: it is no search that tells."""
 
     def events(self, job_id: str, after: int = 0, limit: int = 500) -> list[Event]:
         """Events with a `seq` above `after`, in order."""
+
+    def last_event(self, job_id: str, kind: str) -> Event | None:
+        """The newest event of a kind, if there is one."""
+
+
+class JobControlStore(Protocol):
+    """Standing still and going on. While a job is paused or over, its `seconds` do not pass.
+
+    | state                  | pause     | resume          | extend                      | cancel      |
+    |------------------------|-----------|-----------------|-----------------------------|-------------|
+    | queued waiting running | `paused`  | no effect       | searched anew with more     | `cancelled` |
+    | paused                 | no effect | goes on         | stays paused, with more     | `cancelled` |
+    | cancelled failed       | JobOver   | goes on         | goes on with more           | no effect   |
+    | completed exhausted    | JobOver   | AlreadyComplete | goes on with more           | no effect   |
+
+    A job that goes on is `running`, or `queued` if no search of it has begun yet, and has all its trials:
+    those with results as they are, all others in the queue, also where the end of the job had cancelled
+    them. By the rule of a search it then proposes what it would have proposed without a stop.
+    """
+
+    def pause_job(self, job_id: str, reason: str = "paused", epoch: int | None = None) -> Job:
+        """From now on no trial of the job is leased. One that runs takes its result; those of a lease that
+        were not started are told as cancelled to the worker, and wait for the job to go on.
+
+        StaleSearch for an old epoch; None: it is not a search that pauses itself. JobOver.
+        """
+
+    def resume_job(self, job_id: str) -> Job:
+        """Let a job go on; AlreadyComplete where that needs a larger budget. A local job needs a process that
+        tunes it, and that calls `resume_local`."""
+
+    def resume_local(self, job_id: str, process: str) -> int:
+        """`resume_job` and `begin_search` in one, by the process that will tune a local job; its epoch.
+
+        Conflict for a job of the service, and while another process that tunes it is there.
+        """
+
+    def extend_job(
+        self,
+        job_id: str,
+        trials: int | None = None,
+        seconds: float | None = None,
+        target_seconds: float | None = None,
+        patience: int | None = None,
+        lift: Collection[str] = (),
+    ) -> Job:
+        """Give the job a larger budget: new totals, None for a limit that stays; `lift` names limits
+        (`seconds`, `target_seconds`, `patience`) that it has no longer. Adds an event of kind `extended` with
+        the whole budget.
+
+        The search goes on as if it had had this budget from the start, where nothing was proposed that it
+        would not have been. The budget that the job has already: no effect, so a call may be repeated while
+        the job is not over; then AlreadyComplete or JobOver. InvalidValue for a budget that ends earlier in
+        any respect. A local job that was over becomes `paused`, until a process resumes it; Conflict while
+        one tunes it.
+        """
 
 
 class TrialStore(Protocol):
@@ -135,6 +196,42 @@ class TrialStore(Protocol):
 
         StaleSearch, JobOver, SettlementMismatch.
         """
+
+
+class HistoryStore(Protocol):
+    """What earlier searches leave to later ones. No call reads more than its limit, whatever is stored."""
+
+    def past_trials(
+        self, workload: str, target: str, hardware: str, codegen_version: str, limit: int = 10_000
+    ) -> list[PastTrial]:
+        """Trials of exactly this key and version that have a result, which is no loss of a worker and no
+        cancellation, and were not retired: those of the newest jobs, the oldest job first, by number."""
+
+    def past_searches(self, hardware: str, structure: str, limit: int = 32) -> list[PastSearch]:
+        """Keys with a best-known schedule: of workloads of this structure first, then any; within each, this
+        hardware before others, and what was improved last before the rest."""
+
+    def sampled_trials(self, search: PastSearch, fastest: int, first: int) -> list[PastTrial]:
+        """Of each of the four newest jobs of a key: the `fastest` trials, and those with a result among the
+        `first` numbers, which no result has led to. In order of job and number, each once."""
+
+    def past_trials_by_id(self, ids: Sequence[str]) -> list[PastTrial]:
+        """The trials that still exist and have a result, in the order of `ids`."""
+
+    def put_structure(self, workload: str, structure: str) -> None:
+        """Say what the workload shares with those that differ in their extents alone."""
+
+    def put_warm_start(
+        self, job_id: str, epoch: int, snapshot: str, known: int = 0, best: str | None = None
+    ) -> str:
+        """Keep what a search began with (JSON), and how many trials of its budget were `known`; returns what
+        is kept: the first that was put. StaleSearch, JobOver."""
+
+    def warm_start(self, job_id: str) -> str | None:
+        """What `put_warm_start` keeps; None where nothing was put."""
+
+    def known(self, job_id: str) -> Known:
+        """What `put_warm_start` was told; none where nothing was put."""
 
 
 class ScheduleStore(Protocol):
@@ -178,7 +275,17 @@ class TokenStore(Protocol):
         """From now on its secret opens nothing. May be repeated."""
 
 
-class Store(CatalogStore, JobStore, TrialStore, ScheduleStore, FleetStore, TokenStore, Protocol):
+class Store(
+    CatalogStore,
+    JobStore,
+    JobControlStore,
+    TrialStore,
+    HistoryStore,
+    ScheduleStore,
+    FleetStore,
+    TokenStore,
+    Protocol,
+):
     """Everything a service, a search and `tw.tune` keep."""
 
     def ping(self) -> None:

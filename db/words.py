@@ -20,6 +20,7 @@ FailureKind = Literal[
 ]
 Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
 Origin = Literal["http", "local"]
+History = Literal["use", "ignore"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
@@ -28,7 +29,11 @@ WORKER_STATES: tuple[WorkerState, ...] = get_args(WorkerState)
 FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 OUTCOMES: tuple[Outcome, ...] = ("pending", "started", "ok", "censored", *FAILURE_KINDS)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
+HISTORIES: tuple[History, ...] = get_args(History)
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+LIMITS = ("seconds", "target_seconds", "patience")
+"""What a budget may limit beside its trials."""
 
 OPEN_OUTCOMES: tuple[Outcome, ...] = ("pending", "started")
 """A trial with one of these has no result yet."""

@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import pkgutil
+import signal
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from ..compiler.target.runs import refusal
 from .messages import Failure, FailureKind, MeasureInput, MeasureResult
 from .program import Body, Stage
 from .reference import Reference, allowance, confined
-from .timing import BelowResolution, thread_interruptions, time_call
+from .timing import BelowResolution, longest_first_call, thread_interruptions, time_call
 from .words import clip
 
 Array = np.ndarray[Any, Any]
@@ -131,8 +132,13 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
         return _failed(
             item, "build_error", f"kernels on {module.device} are not measured: only the CPU's are"
         )
-    stage.running()
-    return check_and_time(item, module, reference)
+    item = replace(item, best_seconds=stage.running())
+    return check_and_time(item, module, reference, alarm=_alarm)
+
+
+def _alarm(seconds: float) -> None:
+    """Ends this process by SIGPROF after so much more processor time of its threads; 0: never."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def _lacks_cores(target: Target) -> str | None:
@@ -151,16 +157,27 @@ def _lacks_threads(target: Target) -> str | None:
     return f"num-threads={wanted}: the system gives this worker only {there} threads"
 
 
-def check_and_time(item: MeasureInput, kernel: Kernel, reference: Reference) -> MeasureResult:
+def check_and_time(
+    item: MeasureInput,
+    kernel: Kernel,
+    reference: Reference,
+    alarm: Callable[[float], object] = lambda seconds: None,
+) -> MeasureResult:
     """Runs a kernel on copies of the reference's arrays. Its time counts only if its output is right, and if
-    it then leaves its inputs alone and gives the same output at every call."""
+    it then leaves its inputs alone and gives the same output at every call.
+
+    `alarm` is set, in seconds of processor time, for the first call of a candidate that has a best to beat:
+    nothing else can end a call that is many times as slow.
+    """
     arrays = [_laid_out(array) for array in reference.arrays]
     call = kernel.bind(*arrays)
     is_parallel = item.threads > 1
     clock = time.perf_counter if is_parallel else time.thread_time
+    alarm(longest_first_call(item.best_seconds, item.threads))
     start = clock()
     call()
     first = clock() - start
+    alarm(0.0)
 
     checked = check(reference.expected, arrays)
     error = checked.worst if math.isfinite(checked.worst) else None
@@ -187,6 +204,7 @@ def check_and_time(item: MeasureInput, kernel: Kernel, reference: Reference) -> 
         item.attempt,
         timing.seconds,
         timing.samples,
+        calls=timing.calls,
         censored=timing.censored,
         disturbed=timing.disturbed,
         error=error,

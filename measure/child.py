@@ -4,43 +4,63 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import sys
 import traceback
 from dataclasses import dataclass
 from typing import NoReturn
 
-from . import frames, sandbox
+from . import frames, processors, sandbox
 from .messages import Failure, FailureKind, MeasureInput, MeasureResult
 from .program import Body
 from .words import clip, size_of
 
-STAGE_RUNNING = {"stage": "running"}
+STAGE_BUILT = {"stage": "built"}
 _EXIT_WITHOUT_RESULT = 70
 
 
 @dataclass(slots=True)
 class Channel:
-    """The child's end: tells the watcher where it stands."""
+    """The child's end: tells the watcher where it stands, and waits for its word."""
 
-    descriptor: int
+    socket: socket.socket
+    processors: frozenset[int] | None = None
     error_kind: FailureKind = "build_error"
+    best_seconds: float | None = None
 
-    def running(self) -> None:
+    def running(self) -> float | None:
+        if self.error_kind == "run_error":
+            return self.best_seconds
+        frames.send(self.socket, STAGE_BUILT)
+        word = frames.receive(self.socket)
+        if word is None:
+            os._exit(_EXIT_WITHOUT_RESULT)
         self.error_kind = "run_error"
-        frames.write(self.descriptor, STAGE_RUNNING)
+        if self.processors is not None:
+            processors.leave(self.processors)
+        self.best_seconds = word["best_seconds"]
+        return self.best_seconds
 
     def result(self, result: MeasureResult) -> None:
-        frames.write(self.descriptor, {"result": result.to_json()})
+        frames.send(self.socket, {"result": result.to_json()})
 
 
-def live(body: Body, item: MeasureInput, results: int, last_words: int, parent: int) -> NoReturn:
+def live(
+    body: Body,
+    item: MeasureInput,
+    channel: int,
+    last_words: int,
+    parent: int,
+    confined_to: frozenset[int] | None = None,
+) -> NoReturn:
     """Never returns into the frames that were forked, whatever the candidate raises."""
     code = _EXIT_WITHOUT_RESULT
     try:
-        sandbox.enter(results, last_words, item.limits, parent, item.threads)
+        before = None if confined_to is None else processors.confine(confined_to)
+        sandbox.enter(channel, last_words, item.limits, parent, item.threads)
         gc.disable()
-        channel = Channel(sandbox.RESULT_DESCRIPTOR)
-        channel.result(_run(body, item, channel))
+        mine = Channel(socket.socket(fileno=sandbox.RESULT_DESCRIPTOR), before)
+        mine.result(_run(body, item, mine))
         code = 0
     except BaseException:  # the edge of the process: what is not printed here is lost
         traceback.print_exc()

@@ -80,7 +80,7 @@ class MeasureInput(Message):
     """One candidate to measure: `trace` replayed on `workload` for `target`, on the inputs of `input_seed`.
 
     `attempt` is the fencing token of this item's grant. `best_seconds`, when known, lets a trial that is
-    clearly slower stop early as `censored`.
+    clearly slower stop early as `censored`; without it there is no race.
     """
 
     item: Identifier
@@ -120,9 +120,11 @@ class Failure(Message):
 class MeasureResult(Message):
     """What came of one item: `seconds` (the minimum of `samples`, per call) or a `failure`, never both.
 
-    `censored`: stopped after the first sample since it was clearly slower than the best; `seconds` is then
-    its lower bound. `disturbed`: of a parallel kernel, whose samples were all interrupted by other work.
-    `error` is the worst |y - ref| / tolerance the check found: at most 1 when it passed.
+    `calls` were made in each sample, with the caches as `cache` says: hot, since every call works on the same
+    buffers. `censored`: stopped after fewer samples since it was clearly slower than the best; `seconds` is
+    then its lower bound, as far as few samples tell. `disturbed`: of a parallel kernel, whose samples were
+    all interrupted by other work. `error` is the worst |y - ref| / tolerance the check found: at most 1 when
+    it passed; None also for a censored candidate that was stopped in its very first call.
     """
 
     item: Identifier
@@ -135,6 +137,8 @@ class MeasureResult(Message):
     build_seconds: Duration = 0.0
     wall_seconds: Duration = 0.0
     disturbed: bool = False
+    calls: Annotated[int, Bound(1, MAX_INTEGER)] = 1
+    cache: Literal["hot"] = "hot"
 
     @classmethod
     def failed(cls, item: MeasureInput, failure: Failure) -> Self:

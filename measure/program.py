@@ -16,8 +16,9 @@ for it."""
 class Stage(Protocol):
     """Where a candidate stands, told to whoever watches over its limits."""
 
-    def running(self) -> None:
-        """The build is done: from here on the run limit counts."""
+    def running(self) -> float | None:
+        """The build is done. Returns when the candidate may run, with the seconds to beat, if there are any;
+        from here on the run limit counts."""
 
 
 Body = Callable[[Stage], MeasureResult]

@@ -66,14 +66,15 @@ class Runner:
         if server is not None:
             server.close()
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
-        """The candidate's time or its failure."""
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
+        """The candidate's time or its failure. `ahead` is what will probably be measured next: it is built
+        meanwhile where a processor is to spare for that, in a process of its own with limits of its own."""
         with self._one_at_a_time:
             begun = time.monotonic()
             with self._state:
                 self._current, self._cancelled = item.item, False
             try:
-                return self._ask(self._started(), item, begun)
+                return self._ask(self._started(), item, ahead, begun)
             finally:
                 with self._state:
                     self._current = None
@@ -97,14 +98,16 @@ class Runner:
                 self._server = _Server(self._program, self._start_seconds)
             return self._server
 
-    def _ask(self, server: _Server, item: MeasureInput, begun: float) -> MeasureResult:
+    def _ask(
+        self, server: _Server, item: MeasureInput, ahead: MeasureInput | None, begun: float
+    ) -> MeasureResult:
         limits = item.limits
         patience = self._prepare_seconds + limits.build_seconds + limits.run_seconds + _SPARE_SECONDS
         reason = "nothing came from it"
         try:
             if self._cancelled:  # while the server started, so that there was none to kill
                 server.kill()
-            server.send(item.to_json())
+            server.send({"item": item.to_json(), "ahead": None if ahead is None else ahead.to_json()})
             answer = server.receive(time.monotonic() + patience)
             if answer is not None:
                 return MeasureResult.from_json(answer)

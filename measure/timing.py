@@ -1,28 +1,53 @@
 """How long one call of a kernel takes.
 
-The time of a one-thread kernel is the minimum of three samples of at least 20 ms each, in CPU time of the
-calling thread: on a core shared with other work its error stays within about 3 %, where wall time is up to
-twice the truth with a small spread. The caches are hot: every call works on the same buffers.
+The time of a one-thread kernel is the minimum of several samples in CPU time of the calling thread. Many
+short samples beat few long ones: on a core shared with other work nine of ten readings from ten samples of
+2 ms lie within 2 to 4 % of the truth (13 % beside one that empties the caches), from three of 20 ms within
+4 to 8 % (20 %), and wall time is up to twice the truth with a small spread. The caches are hot (CACHE): every
+call works on the same buffers.
 
-A parallel kernel's is the minimum of as many samples of wall time during which none of its threads was
-interrupted (`ru_nivcsw` of the process stayed as it was): one thread's CPU time says nothing of the others,
-and all together nothing of how long the caller waited.
+Candidates race against the best so far. After each of the first samples, one that is slower than its noise
+explains is stopped as `censored`; one that is merely slower is done after half of the time that a contender
+for the first place gets.
+
+A parallel kernel's samples are wall time during which none of its threads was interrupted (`ru_nivcsw` of the
+process stayed as it was): one thread's CPU time says nothing of the others, and all together nothing of how
+long the caller waited.
 """
 
 from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
 SAMPLES = 3
-SAMPLE_SECONDS = 0.020
+SAMPLE_SECONDS = 0.002
+"""The least samples of a measurement, and the least seconds of one."""
+ENOUGH_SECONDS = 0.010
+CONTENDER_SECONDS = 0.020
+"""What all samples of a measurement come to: of one that is slower than the best, and of one that is near."""
+NEAR = 1.05
+"""A contender takes at most so many times the best."""
+CENSOR_RATIOS = (2.0, 1.5)
+"""A least sample over this many times the best ends the trial, after one and after two samples. Of several
+thousand samples of 2 ms the worst was 1.55 times its truth, of the lesser of two 1.3 times; and a machine may
+have become a fifth slower since the best was timed."""
+COLD_RATIO = 3.0
+"""The same for the call that was made before all samples, with cold caches."""
+DISTURBED_RATIO = 2.0
+"""What was interrupted may look so many times as slow as it is."""
 MOST_SAMPLES = 12
-"""Of a parallel kernel on a busy machine, those that were interrupted included."""
-CENSOR_RATIO = 2.0
-"""A first sample over this many times the best ends the trial."""
+MOST_SECONDS = 0.080
+"""Of a parallel kernel on a busy machine, the samples that were interrupted included."""
+FIRST_SECONDS = 0.1
+FIRST_RATIO = 20.0
+"""The first call of a kernel, checked and with cold caches, is ended after this much processor time, or
+after so many times the best where that is more."""
+CACHE = "hot"
+"""The caches that times are taken with. Times of other policies do not compare."""
 
 _HEADROOM = 1.1
 _LARGEST_STEP = 100
@@ -44,7 +69,7 @@ class BelowResolution(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds of one call, the minimum of `samples` (only one when `censored`); `calls` made in the last.
+    """Seconds of one call, the minimum of `samples` (fewer when `censored`); `calls` made in the last.
     `disturbed`: every sample of a parallel kernel was interrupted, the best of them are all there is.
     """
 
@@ -67,25 +92,29 @@ def time_call(
 
     `first`: the seconds that an earlier call took, 0 for unknown. When it lasted long enough to be a sample
     it can censor the trial by itself, so that a very slow kernel is not run again. `best`: the seconds to
-    beat, if known. `interruptions`, of parallel kernels: a count that rises when a thread has to make room
-    for others. Raises BelowResolution when the clock stands still however often the kernel is called.
+    beat; None where there is none, or no race: then it is timed like a contender. `interruptions`, of
+    parallel kernels: a count that rises when a thread has to make room for others. Raises BelowResolution
+    when the clock stands still however often the kernel is called.
     """
-    if first >= SAMPLE_SECONDS and _is_slower(first, best, is_disturbed=interruptions is not None):
+    cold = COLD_RATIO * (1.0 if interruptions is None else DISTURBED_RATIO)
+    if best is not None and first >= SAMPLE_SECONDS and first > cold * best:
         return Timing(first, (first,), censored=True, calls=1)
     calls = _enough(1, first) if first > 0 else 1
-    kept: list[float] = []
-    spoilt: list[float] = []
+    race = _Race(best)
     count = interruptions or _never
-    while len(kept) < SAMPLES and len(kept) + len(spoilt) < MOST_SAMPLES:
+    while not race.over:
         before = count()
         calls, seconds = _sample(call, calls, clock)
-        is_disturbed = count() != before
-        is_first = not kept
-        (spoilt if is_disturbed else kept).append(seconds)
-        if is_first and _is_slower(seconds, best, is_disturbed):
-            return Timing(seconds, (seconds,), censored=True, calls=calls)
-    samples = tuple(kept or sorted(spoilt)[:SAMPLES])
-    return Timing(min(samples), samples, censored=False, calls=calls, disturbed=not kept)
+        race.take(seconds, calls * seconds, is_disturbed=count() != before)
+        if race.lost:
+            break
+    samples = race.samples
+    return Timing(min(samples), samples, race.lost, calls, disturbed=not race.kept)
+
+
+def longest_first_call(best: float | None, threads: int = 1) -> float:
+    """Seconds of processor time, of all threads, after which a first call has lost; 0 for no limit."""
+    return 0.0 if best is None else max(FIRST_SECONDS, FIRST_RATIO * best) * threads
 
 
 def thread_interruptions() -> int:
@@ -97,10 +126,46 @@ def _never() -> int:
     return 0
 
 
-def _is_slower(seconds: float, best: float | None, is_disturbed: bool) -> bool:
-    # What was interrupted may look twice as slow as it is.
-    ratio = 2 * CENSOR_RATIO if is_disturbed else CENSOR_RATIO
-    return best is not None and seconds > ratio * best
+class _Race:
+    """The samples of one kernel against the best of others."""
+
+    def __init__(self, best: float | None) -> None:
+        self._best = best
+        self.kept: list[float] = []
+        self._spoilt: list[float] = []
+        self._kept_seconds = 0.0
+        self._all_seconds = 0.0
+
+    def take(self, seconds: float, lasted: float, *, is_disturbed: bool) -> None:
+        (self._spoilt if is_disturbed else self.kept).append(seconds)
+        self._all_seconds += lasted
+        self._kept_seconds += 0.0 if is_disturbed else lasted
+
+    @property
+    def samples(self) -> tuple[float, ...]:
+        return tuple(self.kept or sorted(self._spoilt)[:SAMPLES])
+
+    @property
+    def over(self) -> bool:
+        """Whether there are enough samples."""
+        if len(self.kept) >= SAMPLES and self._kept_seconds >= self._wanted:
+            return True
+        return len(self.kept) + len(self._spoilt) >= MOST_SAMPLES and self._all_seconds >= MOST_SECONDS
+
+    @property
+    def lost(self) -> bool:
+        """Whether so few samples suffice to see that it is not the best."""
+        known: Sequence[float] = self.kept or self._spoilt
+        if self._best is None or self.over or not 0 < len(known) <= len(CENSOR_RATIOS):
+            return False
+        ratio = CENSOR_RATIOS[len(known) - 1] * (1.0 if self.kept else DISTURBED_RATIO)
+        return min(known) > ratio * self._best
+
+    @property
+    def _wanted(self) -> float:
+        """Seconds of samples."""
+        is_contender = self._best is None or min(self.kept) <= NEAR * self._best
+        return CONTENDER_SECONDS if is_contender else ENOUGH_SECONDS
 
 
 def _sample(call: Callable[[], object], calls: int, clock: Callable[[], float]) -> tuple[int, float]:

@@ -42,7 +42,7 @@ _IDLE_SECONDS = 0.2
 class Measures(Protocol):
     """What a worker needs of a Runner."""
 
-    def measure(self, item: MeasureInput) -> MeasureResult: ...
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult: ...
 
     def cancel(self, item: str | None = None) -> None: ...
 
@@ -186,21 +186,23 @@ class Worker:
 
     def _measure_all(self, lease: Lease) -> bool:
         """Whether nothing is left of the lease."""
-        for item in lease.items:
+        for number, item in enumerate(lease.items):
             if self._error is not None:
                 raise self._error
             if self._draining:
                 return False
-            if item.item not in self._cancelled and not self._measure_one(lease, item):
+            if item.item not in self._cancelled and not self._measure_one(lease, item, number + 1):
                 return False
         return not self._stopped
 
-    def _measure_one(self, lease: Lease, item: MeasureInput) -> bool:
-        """False where it was not started, as this worker is to drain."""
+    def _measure_one(self, lease: Lease, item: MeasureInput, after: int) -> bool:
+        """False where it was not started, as this worker is to drain. What comes next is built meanwhile: the
+        first that is still wanted of the items from number `after`."""
         try:
             if not self._start(lease, item):
                 return False
-            result = self._measured(item)
+            wanted = (other for other in lease.items[after:] if other.item not in self._cancelled)
+            result = self._measured(item, next(wanted, None))
             self._say(f"{item.item}: {_summary(result)}")
             # Cancelled by the service, which knows, or by a signal, and then the lease is released.
             if result.failure is None or result.failure.kind != "cancelled":
@@ -236,9 +238,9 @@ class Worker:
             self._say(f"the result of {result.item} was not delivered: {_summary(result)}")
             raise
 
-    def _measured(self, item: MeasureInput) -> MeasureResult:
+    def _measured(self, item: MeasureInput, ahead: MeasureInput | None) -> MeasureResult:
         try:
-            return self._runner.measure(item)
+            return self._runner.measure(item, ahead)
         except MeasureError:
             raise
         except Exception as error:  # a bug here must not stop the job that waits for this item

@@ -1,7 +1,8 @@
 """The fork server: a process of one thread that has everything loaded and forks a child for each candidate.
 
 Run as `python -m tilewright.measure.zygote DESCRIPTOR PROGRAM` with a socket on DESCRIPTOR, over which
-MeasureInput and MeasureResult travel as frames, and a pipe on stdin that its parent holds open as it lives.
+requests {"item": a MeasureInput, "ahead": the next one, or null} and MeasureResults travel as frames, and a
+pipe on stdin that its parent holds open as it lives.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from . import frames, watch
 from .messages import Failure, MeasureInput, MeasureResult
+from .processors import spare
 from .program import Program, load
 
 READY = {"ready": True}
@@ -34,16 +37,69 @@ def main(arguments: Sequence[str]) -> int:
         # Children share these pages for as long as no collector writes into them.
         gc.freeze()
         frames.send(control, READY)
+        bench = _Bench(program)
         while (request := frames.receive(control)) is not None:
-            frames.send(control, _answer(program, MeasureInput.from_json(request)).to_json())
+            frames.send(control, bench.answer(request).to_json())
+        bench.clear()
     return 0
 
 
-def _answer(program: Program, item: MeasureInput) -> MeasureResult:
-    prepared = program.prepare(item)
-    if isinstance(prepared, Failure):
-        return MeasureResult.failed(item, replace(prepared, elapsed=prepared.elapsed or 0.0))
-    return watch.measure(prepared, item)
+@dataclass(slots=True)
+class _Bench:
+    """Where candidates are measured: one runs, and at most one is built ahead."""
+
+    program: Program
+    ahead: watch.Watched | None = None
+
+    def answer(self, request: dict[str, Any]) -> MeasureResult:
+        item = MeasureInput.from_json(request["item"])
+        running = self._taken(item) or self._begun(item)
+        if isinstance(running, MeasureResult):
+            return running
+        if request["ahead"] is not None:
+            self._build_ahead(MeasureInput.from_json(request["ahead"]), running)
+        return running.finish(item, beside=self.ahead)
+
+    def clear(self) -> None:
+        if self.ahead is not None:
+            self.ahead.discard()
+            self.ahead = None
+
+    def _taken(self, item: MeasureInput) -> watch.Watched | None:
+        """What was built ahead, if it is this very item; else it is in vain."""
+        if self.ahead is None or replace(self.ahead.item, best_seconds=item.best_seconds) != item:
+            self.clear()
+            return None
+        taken, self.ahead = self.ahead, None
+        return taken
+
+    def _begun(self, item: MeasureInput) -> watch.Watched | MeasureResult:
+        prepared = self.program.prepare(item)
+        if isinstance(prepared, Failure):
+            return MeasureResult.failed(item, replace(prepared, elapsed=prepared.elapsed or 0.0))
+        return watch.begin(prepared, item)
+
+    def _build_ahead(self, item: MeasureInput, running: watch.Watched) -> None:
+        """Where a processor is to spare for it, and nothing has to be prepared: that may take long, and
+        nobody would watch over the one that runs."""
+        if not _alike(item, running.item):
+            return
+        processors = spare(running.pid, item.threads)
+        if not processors:
+            return
+        prepared = self.program.prepare(item)
+        if not isinstance(prepared, Failure):
+            self.ahead = watch.begin(prepared, item, processors)
+
+
+def _alike(one: MeasureInput, other: MeasureInput) -> bool:
+    """Whether what was prepared for one serves the other."""
+    return (one.workload, one.target, one.input_seed, one.limits) == (
+        other.workload,
+        other.target,
+        other.input_seed,
+        other.limits,
+    )
 
 
 def _die_with_the_parent() -> None:

@@ -14,6 +14,7 @@ import httpx
 from ..measure.messages import NotATilewright, SourceUnreachable
 from .deadline import within
 from .event_stream import read_events
+from .job_verbs import JobVerbs, segment
 from .transport import ApiError, InsecureToken, Transport
 from .views import (
     EventView,
@@ -52,8 +53,8 @@ class RemoteSchedule:
     view: ScheduleView
 
 
-class Client:
-    """Submits and follows jobs, and looks best-known schedules up.
+class Client(JobVerbs):
+    """Submits, follows and steers jobs, and looks best-known schedules up.
 
     Raises SourceUnreachable (a ConnectionError) when nothing answers, NotATilewright when something else
     does, ApiError when the server refuses, InsecureToken at once for a token that would travel in the clear.
@@ -99,20 +100,28 @@ class Client:
         target: str | Mapping[str, Any] = "llvm",
         trials: int = 64,
         seconds: float | None = None,
+        target_seconds: float | None = None,
+        patience: int | None = None,
         hardware: str | None = None,
         seed: int = 0,
         strategy: str = "evolutionary",
         worker_wait: float | None = None,
     ) -> JobView:
         """Create a job. Not retried once the request was sent: that could make two."""
-        body = _job_body(workload, target, trials, seconds, hardware, seed, strategy, worker_wait)
+        budget = {
+            "trials": trials,
+            "seconds": seconds,
+            "target_seconds": target_seconds,
+            "patience": patience,
+        }
+        body = _job_body(workload, target, budget, hardware, seed, strategy, worker_wait)
         return JobView.model_validate(self._transport.request("POST", "/v1/jobs", json=body).json())
 
     def validate(
         self, workload: Mapping[str, Any], *, target: str | Mapping[str, Any] = "llvm", trials: int = 64
     ) -> ValidationView:
         """What `submit` would create, or the ApiError it would raise; creates nothing."""
-        body = _job_body(workload, target, trials, None, None, 0, "evolutionary", None)
+        body = _job_body(workload, target, {"trials": trials}, None, 0, "evolutionary", None)
         answer = self._transport.request(
             "POST", "/v1/jobs", json={**body, "validate_only": True}, idempotent=True
         )
@@ -121,12 +130,12 @@ class Client:
     def job(self, job: str, *, wait: float | None = None) -> JobView:
         """The job; with `wait`, as soon as it is finished, or as it stands after so many seconds."""
         if wait is None:
-            return JobView.model_validate(self._get(f"/v1/jobs/{_segment(job)}"))
+            return JobView.model_validate(self._get(f"/v1/jobs/{segment(job)}"))
         deadline = time.monotonic() + wait
         while True:
             slice_seconds = max(0.0, min(_WAIT_SLICE, deadline - time.monotonic()))
             view = JobView.model_validate(
-                self._get(f"/v1/jobs/{_segment(job)}", {"wait": f"{slice_seconds:.3f}s"}, extra=slice_seconds)
+                self._get(f"/v1/jobs/{segment(job)}", {"wait": f"{slice_seconds:.3f}s"}, extra=slice_seconds)
             )
             if view.finished or time.monotonic() >= deadline:
                 return view
@@ -141,17 +150,12 @@ class Client:
             if token is None:
                 return
 
-    def cancel(self, job: str) -> JobView:
-        """End a job and keep what it found. Cancelling a finished job changes nothing."""
-        answer = self._transport.request("POST", f"/v1/jobs/{_segment(job)}:cancel", idempotent=True)
-        return JobView.model_validate(answer.json())
-
     def trials(self, job: str) -> Iterator[TrialView]:
         """The trials of a job in order, page by page."""
         token: str | None = None
         while True:
             page = TrialsView.model_validate(
-                self._get(f"/v1/jobs/{_segment(job)}/trials", {"page_token": token})
+                self._get(f"/v1/jobs/{segment(job)}/trials", {"page_token": token})
             )
             yield from page.trials
             token = page.next_page_token
@@ -187,7 +191,7 @@ class Client:
 
     def _stream(self, job: str, after: int) -> Iterator[EventView]:
         opened = self._transport.stream(
-            f"/v1/jobs/{_segment(job)}/events",
+            f"/v1/jobs/{segment(job)}/events",
             params={},
             headers={"Accept": "text/event-stream", "Last-Event-ID": str(after)},
             read_timeout=_STREAM_SILENCE,
@@ -265,8 +269,7 @@ class Client:
 def _job_body(
     workload: Mapping[str, Any],
     target: str | Mapping[str, Any],
-    trials: int,
-    seconds: float | None,
+    budget: Mapping[str, Any],
     hardware: str | None,
     seed: int,
     strategy: str,
@@ -275,16 +278,9 @@ def _job_body(
     return {
         "workload": dict(workload),
         "target": target if isinstance(target, str) else dict(target),
-        "budget": {"trials": trials, "seconds": seconds},
+        "budget": dict(budget),
         "hardware": hardware,
         "seed": seed,
         "strategy": strategy,
         "worker_wait": worker_wait,
     }
-
-
-def _segment(name: str) -> str:
-    """A name as one path segment: an id that a user mistyped must not reach another route."""
-    if not name or not all(c.isalnum() or c in "_-" for c in name):
-        raise ValueError(f"{name!r} is no id; ids look like job_0123456789ab")
-    return name

@@ -119,6 +119,7 @@ def settlement(result: MeasureResult) -> Settlement:
         failure_detail=json.dumps({k: v for k, v in detail.items() if v not in (None, "")}),
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
+        disturbed=result.disturbed,
     )
 
 

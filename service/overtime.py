@@ -20,4 +20,5 @@ def is_late(job: Job, age: float, slack: float, store: Store) -> bool:
     if not trials:
         return age > job.seconds + slack  # a search proposes before anything else
     started = [trial.started_at for trial in trials if trial.started_at is not None]
-    return bool(started) and store.now() - min(started) > job.seconds + slack
+    now = store.now()
+    return bool(started) and now - min(started) - job.stood_still(now) > job.seconds + slack

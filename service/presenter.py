@@ -14,10 +14,12 @@ from .views import (
     BestOfJob,
     BudgetView,
     JobView,
+    ModelView,
     ProgressView,
     ScheduleView,
     SearchView,
     TargetView,
+    TimeView,
     TokenView,
     TrialView,
     WorkerView,
@@ -36,6 +38,21 @@ class Presenter:
         self._target = lru_cache(maxsize=256)(self._read_target)
 
     def job(self, job: Job) -> JobView:
+        """All of a job."""
+        report, model = (self._last(job, kind) for kind in ("report", "model"))
+        return self.job_in_list(job).model_copy(
+            update={
+                "model": None if model is None else ModelView.model_validate(model["overall"]),
+                "time": None if report is None else TimeView.model_validate(report["seconds"]),
+            }
+        )
+
+    def _last(self, job: Job, kind: str) -> Any:
+        event = self._store.last_event(job.id, kind)
+        return None if event is None else json.loads(event.data)
+
+    def job_in_list(self, job: Job) -> JobView:
+        """A job without what takes a look at its events."""
         workload = self._workload(job.workload)
         best = next(iter(self._store.top_trials(job.id, 1)), None)
         return JobView(
@@ -45,10 +62,11 @@ class Presenter:
             workload=workload,
             target=self._target(job.target),
             hardware=job.hardware,
-            budget=BudgetView(trials=job.trials, seconds=job.seconds),
+            budget=_budget(job),
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
+            history=job.history,
             created_at=job.created_at,
             finished_at=job.finished_at,
             progress=self._progress(job, best, workload.flops),
@@ -90,7 +108,7 @@ class Presenter:
     def _progress(self, job: Job, best: Trial | None, flops: float | None) -> ProgressView:
         counts = self._store.trial_counts(job.id)
         until = job.finished_at if job.finished_at is not None else self._store.now()
-        elapsed = 0.0 if job.started_at is None else max(0.0, until - job.started_at)
+        elapsed = 0.0 if job.started_at is None else _passed(job, job.started_at, until)
         return ProgressView(
             done=job.done,
             asked=job.trials,
@@ -111,7 +129,7 @@ class Presenter:
         first = self._store.trials(job.id, -1, 1) if job.done else []
         if not first or first[0].started_at is None:
             return 0.0
-        return max(0.0, until - first[0].started_at)
+        return _passed(job, first[0].started_at, until)
 
     def _read_workload(self, key: str) -> WorkloadView:
         return workload_view(self.stored_workload(key))
@@ -122,6 +140,20 @@ class Presenter:
 
     def _read_target(self, key: str) -> TargetView:
         return target_view(TargetSpec(key, self._store.target(key).description))
+
+
+def _passed(job: Job, begun: float, until: float) -> float:
+    """Seconds of the job's own time."""
+    return max(0.0, until - begun - job.stood_still(until))
+
+
+def _budget(job: Job) -> BudgetView:
+    return BudgetView(
+        trials=job.trials,
+        seconds=job.seconds,
+        target_seconds=job.target_seconds,
+        patience=job.patience,
+    )
 
 
 def workload_view(workload: Workload) -> WorkloadView:
@@ -147,6 +179,10 @@ def trial_view(trial: Trial) -> TrialView:
         detail=detail or None,
         worker=trial.worker,
         attempt=trial.attempt,
+        batch=trial.batch,
+        predicted=trial.predicted,
+        origin=trial.origin,
+        disturbed=trial.disturbed,
     )
 
 
@@ -164,8 +200,8 @@ def token_view(token: Token) -> TokenView:
 
 def eta(job: Job, measuring: float, elapsed: float) -> float | None:
     """Seconds until the budget is used up, at the pace of `measuring` seconds so far; `elapsed` counts to
-    the limit of time. None before the first result and after the end."""
-    if job.finished_at is not None or job.done == 0 or measuring == 0.0:
+    the limit of time. None before the first result, while the job is paused and after the end."""
+    if job.finished_at is not None or job.state == "paused" or job.done == 0 or measuring == 0.0:
         return None
     remaining = measuring / job.done * max(0, job.trials - job.done)
     return remaining if job.seconds is None else max(0.0, min(remaining, job.seconds - elapsed))

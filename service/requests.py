@@ -25,10 +25,39 @@ class Request(BaseModel):
 
 
 class Budget(Request):
-    """When a search ends at the latest: after so many trials, or so many seconds."""
+    """When a search ends: with whatever of these comes first."""
 
     trials: int = Field(64, ge=1, description="candidates to measure")
     seconds: float | None = Field(None, gt=0, le=MAX_SECONDS, description="wall time of the search")
+    target_seconds: float | None = Field(
+        None, gt=0, le=MAX_SECONDS, description="a schedule that takes at most so long is good enough"
+    )
+    patience: int | None = Field(
+        None, ge=1, le=2**53 - 1, description="so many trials in a row without a new best end the search"
+    )
+
+
+class Extension(Request):
+    """A larger budget, in new totals: what is not named stays, and null lifts a limit."""
+
+    trials: int | None = Field(None, ge=1, description="candidates to measure, all in all")
+    seconds: float | None = Field(
+        None, gt=0, le=MAX_SECONDS, description="wall time of the search, all in all"
+    )
+    target_seconds: float | None = Field(
+        None, gt=0, le=MAX_SECONDS, description="a schedule that takes at most so long is good enough"
+    )
+    patience: int | None = Field(
+        None, ge=1, le=2**53 - 1, description="so many trials in a row without a new best end the search"
+    )
+
+
+class ExtendRequest(Request):
+    """What a job may use from now on."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"budget": {"trials": 128}}]})
+
+    budget: Extension
 
 
 class JobRequest(Request):
@@ -52,7 +81,7 @@ class JobRequest(Request):
     target: Annotated[Any, AfterValidator(_name_or_object)] = Field(
         "llvm", description="a target's name, or an object of its attributes"
     )
-    budget: Budget = Budget(trials=64, seconds=None)
+    budget: Budget = Budget(trials=64, seconds=None, target_seconds=None, patience=None)
     hardware: HardwareKey | None = Field(
         None, description="hardware key to measure on; needed when workers of several kinds are attached"
     )

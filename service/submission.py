@@ -52,7 +52,7 @@ class Submission:
             workload=workload_view(self.workload),
             target=target_view(self.target),
             hardware=self.hardware,
-            budget=BudgetView(trials=budget.trials, seconds=budget.seconds),
+            budget=BudgetView(**budget.model_dump()),
         )
 
     def store(self, store: Store, settings: Settings) -> Job:
@@ -70,6 +70,8 @@ class Submission:
                 hardware=self.hardware,
                 trials=request.budget.trials,
                 seconds=request.budget.seconds,
+                target_seconds=request.budget.target_seconds,
+                patience=request.budget.patience,
                 seed=request.seed,
                 strategy=request.strategy,
                 worker_wait=request.worker_wait or settings.worker_wait,

@@ -28,10 +28,11 @@ _SWEEP_EVERY = 2.0
 
 @dataclass(slots=True)
 class _Search:
-    """The child of a job, `begun` at this time; `deaths` counts how often it died since the job had `done`
-    results; `again_at` is when it may start again."""
+    """The child of a job, `begun` at this time under this `epoch`; `deaths` counts how often it died since
+    the job had `done` results; `again_at` is when it may start again."""
 
     process: SearchProcess | None = None
+    epoch: int = 0
     begun: float = 0.0
     deaths: int = 0
     done: int = 0
@@ -174,7 +175,7 @@ class Supervisor:
         except OSError as error:
             self._fail(job, f"its search cannot be started: {error}")
             return
-        search.begun = time.monotonic()
+        search.begun, search.epoch = time.monotonic(), epoch
         log.info("job %s: search %d runs as process %d", job.id, epoch, search.process.pid)
 
     def _misfit(self, job: Job) -> str | None:
@@ -201,8 +202,9 @@ class Supervisor:
         assert status is not None
         last_words = search.process.last_line()
         search.process = None
-        if self._store.job(job.id).state in FINAL_JOB_STATES:
-            return
+        job = self._store.job(job.id)
+        if job.state in FINAL_JOB_STATES or job.epoch != search.epoch:
+            return  # it was not its job any more: ended, or extended and to be searched anew
         search.deaths = 1 if job.done > search.done else search.deaths + 1
         search.done = job.done
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
@@ -235,9 +237,11 @@ class Supervisor:
         log.warning("job %s failed: %s", job.id, reason)
 
     def _end_unwanted(self, wanted: set[str]) -> None:
-        """Children of jobs that ended end by themselves; those that do not are ended."""
+        """Children of jobs that ended end by themselves; those that do not, and those of jobs that stay
+        paused, are ended."""
         for job, search in list(self._searches.items()):
             if job in wanted:
+                search.unwanted_since = None
                 continue
             if search.process is None or search.process.ended() is not None:
                 del self._searches[job]
@@ -246,4 +250,6 @@ class Supervisor:
             if search.unwanted_since is None:
                 search.unwanted_since = now
             elif now - search.unwanted_since > self._patience:
+                # At once, so that a job that goes on later does not count its end as a death.
                 search.process.close()
+                del self._searches[job]

@@ -62,8 +62,13 @@ class TargetView(View):
 
 
 class BudgetView(View):
+    """A search ends with whatever comes first: so many trials, seconds, a schedule that takes at most
+    `target_seconds`, or `patience` trials in a row without a new best."""
+
     trials: int
     seconds: float | None = None
+    target_seconds: float | None = None
+    patience: int | None = None
 
 
 class ProgressView(View):
@@ -88,7 +93,39 @@ class BestOfJob(View):
     trace: dict[str, Any]
 
 
+class ModelView(View):
+    """How well the cost model predicted trials before they were measured; None where that cannot be told.
+
+    `rank_correlation` is Spearman's, -1 to 1; `pairwise_accuracy` the share of pairs of a round in the right
+    order; `top_recall` the share of each round's fastest quarter that it had in its own. A model that is
+    worse than chance is not `trusted`. `metrics` names the library.
+    """
+
+    trials: int
+    rank_correlation: float | None = None
+    pairwise_accuracy: float | None = None
+    top_recall: float | None = None
+    trusted: bool = True
+    distrusted_rounds: int = 0
+    metrics: str = ""
+
+
+class TimeView(View):
+    """Seconds of a finished search, by what they were spent on. `build` and `run` are those of all workers
+    together."""
+
+    generate: float = 0.0
+    features: float = 0.0
+    train: float = 0.0
+    propose: float = 0.0
+    build: float = 0.0
+    run: float = 0.0
+    other: float = 0.0
+
+
 class JobView(View):
+    """`model` and `time` are not part of a list."""
+
     id: str
     state: str
     reason: str = ""
@@ -99,10 +136,13 @@ class JobView(View):
     seed: int
     strategy: str
     worker_wait: float
+    history: str = "use"
     created_at: float
     finished_at: float | None = None
     progress: ProgressView
     best: BestOfJob | None = None
+    model: ModelView | None = None
+    time: TimeView | None = None
 
     @property
     def finished(self) -> bool:
@@ -125,7 +165,11 @@ class ValidationView(View):
 
 
 class TrialView(View):
-    """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind."""
+    """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind.
+
+    `predicted`: the score that the cost model gave it before it was measured; `origin`: what proposed it;
+    `disturbed`: other work interrupted every sample.
+    """
 
     number: int
     outcome: str
@@ -139,6 +183,10 @@ class TrialView(View):
     detail: dict[str, Any] | None = None
     worker: str | None = None
     attempt: int = 0
+    batch: int = 0
+    predicted: float | None = None
+    origin: str = ""
+    disturbed: bool = False
 
 
 class TrialsView(View):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["NoLegalCandidate", "NotASqlStore", "NotReady", "TookTooLong", "TuningError", "UnknownStrategy"]
+__all__ = [
+    "NoLegalCandidate",
+    "NotASqlStore",
+    "NotReady",
+    "NotReplayable",
+    "SuggestionRefused",
+    "TookTooLong",
+    "TuningError",
+    "UnknownStrategy",
+]
 
 
 class TuningError(Exception):
@@ -61,6 +70,22 @@ class UnknownStrategy(TuningError):
         return f"unknown search strategy {self.name!r}; known: {', '.join(self.known)}"
 
 
+class NotReplayable(TuningError):
+    """A trace does not apply to the task's program; the text says where and why."""
+
+
+class SuggestionRefused(TuningError):
+    """A suggested candidate cannot be tried. `number` counts the suggestions from 0."""
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(number, reason)
+        self.number = number
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"suggestions[{self.number}]: {self.reason}"
+
+
 class NotReady(TuningError):
     """A batch was asked for before the results it depends on were told."""
 
@@ -88,6 +113,14 @@ class TookTooLong(TuningError):
         if self.budget:
             return f"the {self.seconds:g} s of the budget are used up while {self.doing}"
         return f"{self.doing} took longer than the {self.seconds:g} s that a search may think at one go"
+
+
+class JobStopped(TuningError):
+    """Somebody else has paused the job that this process tunes. What was measured is stored."""
+
+
+class CannotResume(TuningError):
+    """A stored job cannot go on here."""
 
 
 class NotASqlStore(TuningError):

@@ -6,9 +6,13 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from .model_quality import ModelQuality, RoundQuality
+from .pruning import pruned
 from .session import BestFound
 from .snapshot import Snapshot
 from .task import TuningTask
+from .time_split import TimeSplit
+from .warm_start import Snapshot as Start
 
 __all__ = ["EventStore", "JobLog"]
 
@@ -17,23 +21,32 @@ PROGRESS_SECONDS = 0.5
 
 
 class EventStore(Protocol):
-    def add_event(self, job_id: str, kind: str, data: str) -> int: ...
+    def add_event(self, job_id: str, kind: str, data: str, epoch: int | None = None) -> int: ...
 
 
 class JobLog:
     """The events of one job:
 
-    - `search` when a process begins to search: {strategy (with its cost model), sketches, resumed_trials};
+    - `search` when a process begins to search: {strategy (with its cost model), sketches, space (for each
+      sketch, what its constraints rule out: see Pruning), resumed_trials};
+    - `warm_start` when it is first begun: what it knows from earlier searches, see Snapshot of warm_start;
     - `best` for each improvement: {number, seconds, gflops, sketch};
     - `progress` at most every half second: see Snapshot;
-    - `crowned` when the fastest were timed once more: {number, seconds, contenders}.
+    - `model` for each batch that was predicted and is all told: see RoundQuality, and `overall`: see
+      ModelQuality;
+    - `crowned` when the fastest were timed once more: {number, seconds, contenders};
+    - `report` in the end: {seconds (by what they were spent on: see TimeSplit), model (see ModelQuality)}.
 
-    The `state` events are the store's own.
+    The `state` and `extended` events are the store's own. Once a newer search than that of `epoch` has begun,
+    the store raises StaleSearch.
     """
 
-    def __init__(self, store: EventStore, job_id: str, task: TuningTask, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, store: EventStore, job_id: str, epoch: int, task: TuningTask, clock: Callable[[], float]
+    ) -> None:
         self._store = store
         self._job = job_id
+        self._epoch = epoch
         self._task = task
         self._clock = clock
         self._written: Snapshot | None = None
@@ -41,7 +54,12 @@ class JobLog:
 
     def search(self, strategy: str, resumed: int) -> None:
         sketches = [sketch.name for sketch in self._task.space.sketches]
-        self._write("search", {"strategy": strategy, "sketches": sketches, "resumed_trials": resumed})
+        space = [sketch.to_json() for sketch in pruned(self._task.space)]
+        data = {"strategy": strategy, "sketches": sketches, "space": space, "resumed_trials": resumed}
+        self._write("search", data)
+
+    def warm_start(self, start: Start) -> None:
+        self._write("warm_start", start.says())
 
     def best(self, found: BestFound) -> None:
         self._write(
@@ -64,9 +82,15 @@ class JobLog:
             self._written, self._written_at = snapshot, now
             self._write("progress", snapshot.to_json())
 
+    def model(self, quality: RoundQuality, overall: ModelQuality) -> None:
+        self._write("model", {**quality.to_json(), "overall": overall.to_json()})
+
+    def report(self, split: TimeSplit, model: ModelQuality) -> None:
+        self._write("report", {"seconds": split.to_json(), "model": model.to_json()})
+
     def crowned(self, number: int, seconds: float, contenders: dict[int, tuple[float, ...]]) -> None:
         times = [{"number": trial, "seconds": list(taken)} for trial, taken in contenders.items()]
         self._write("crowned", {"number": number, "seconds": seconds, "contenders": times})
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
-        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False))
+        self._store.add_event(self._job, kind, json.dumps(data, allow_nan=False), self._epoch)

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import rfc8785
 
 from ..compiler import ir
 from ..compiler.codegen.version import CODEGEN_VERSION
+from ..compiler.ir.structure import structure
+from ..compiler.schedule import ScheduleError, Trace, TraceError
 from ..compiler.space import (
     FEATURE_SCHEMA,
     KnobConstraint,
     SpaceError,
     SpaceFunction,
     default_configs,
+    features_of_schedule,
     space_of,
     user_space,
 )
 from ..compiler.target import Target
 from ..db.records import Job
 from ..db.store import CatalogStore
-from .task import TuningTask
+from .budget import Budget
+from .errors import NotReplayable
+from .task import Replayed, Structure, TuningTask
 
-__all__ = ["open_task", "reopen_task"]
+__all__ = ["budget_of", "open_task", "reopen_task"]
 
 
 def open_task(
@@ -48,7 +57,11 @@ def open_task(
         codegen=CODEGEN_VERSION,
         feature_schema=FEATURE_SCHEMA,
         flops=ir.flop_count(func) or None,
+        space_errors=space.errors,
         defaults=[(name, tuple(int(value) for value in row)) for name, row in chosen],
+        structure=Structure(*structure(func)),
+        structure_of=_structure_of,
+        replay=lambda trace: _replayed(trace, func),
     )
 
 
@@ -58,3 +71,29 @@ def reopen_task(job: Job, store: CatalogStore) -> TuningTask:
     program = json.loads(store.workload(job.workload).program)
     description = json.loads(store.target(job.target).description)
     return open_task(ir.from_json(program), Target.parse(description))
+
+
+def budget_of(job: Job) -> Budget:
+    """What a stored job may use."""
+    return Budget(job.trials, job.seconds, job.target_seconds, job.patience)
+
+
+def _structure_of(program: Mapping[str, Any]) -> Structure | None:
+    """That of a stored program; None where this version does not read it."""
+    try:
+        return Structure(*structure(ir.from_json(program)))
+    except ir.VerifyError:
+        return None
+
+
+def _replayed(trace: Mapping[str, Any], func: ir.PrimFunc) -> Replayed:
+    try:
+        read = Trace.from_json(trace)
+        if read.knobs:
+            raise NotReplayable(f"the trace leaves {', '.join(map(repr, read.knobs))} open: resolve it first")
+        schedule = read.apply(func)
+    except (ScheduleError, TraceError) as error:
+        raise NotReplayable(f"the trace does not apply to {func.name!r}: {error}") from error
+    text = rfc8785.dumps(read.to_json()).decode()
+    features = features_of_schedule(schedule.func)
+    return Replayed(text, read.canonical_json(), np.asarray(features, dtype=np.float32))

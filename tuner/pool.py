@@ -10,13 +10,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from .candidate import Features
 from .errors import NoLegalCandidate
 from .space import Columns, Population, Row, SpaceSketch
+from .time_split import Stopwatch
 
 __all__ = ["ENUMERATED", "Pool", "nothing_legal"]
 
 ENUMERATED = 1 << 16
-"""A sketch with at most so many configurations, legal or not, is enumerated: its end is known exactly."""
+"""A sketch with at most so many legal configurations is enumerated: its end is known exactly."""
 
 ATTEMPTS = 4
 """How often a larger sketch is sampled in a row without anything new before it counts as used up."""
@@ -37,23 +39,34 @@ class Pool:
     (a collision would at worst leave one point out of more than 2^64 unproposed).
     """
 
-    def __init__(self, index: int, sketch: SpaceSketch) -> None:
+    def __init__(self, index: int, sketch: SpaceSketch, watch: Stopwatch | None = None) -> None:
         self.index = index
         self.sketch = sketch
+        self._watch = watch or Stopwatch()
         self._domains = [np.unique(np.asarray(knob.domain, dtype=np.int64)) for knob in sketch.columns.knobs]
         self.size = math.prod(len(domain) for domain in self._domains)
         """Configurations, legal or not."""
         self._weights = _weights([len(domain) for domain in self._domains])
         self._taken: set[int] = set()
         self._points: Population | None = None
+        self._looked = False
+        self._left: Population | None = None
 
     @property
     def columns(self) -> Columns:
         return self.sketch.columns
 
+    def features(self, pop: Population) -> Features:
+        """The feature rows: shape (n, features)."""
+        with self._watch.part("features"):
+            return self.columns.features(pop)
+
     @property
     def enumerable(self) -> bool:
-        return self.size <= ENUMERATED
+        """Whether every legal row is known."""
+        if not self._looked:
+            self._points, self._looked = self.columns.every(ENUMERATED), True
+        return self._points is not None
 
     def codes(self, pop: Population) -> Codes:
         """One integer for each row, equal only for equal rows."""
@@ -65,9 +78,16 @@ class Pool:
     def take(self, row: Row) -> None:
         """Never propose this row again."""
         self._taken.add(int(self.codes(row[None, :])[0]))
+        self._left = None
 
     def taken(self, row: Row) -> bool:
         return int(self.codes(row[None, :])[0]) in self._taken
+
+    def legal(self, row: Row) -> bool:
+        """Whether it is a configuration of this sketch that satisfies every constraint."""
+        if row.shape != (len(self._domains),) or not all(map(np.isin, row, self._domains)):
+            return False
+        return bool(self.columns.valid(row[None, :])[0])
 
     def unique(self, pop: Population) -> Population:
         """The rows, each once, in the order of their first appearance."""
@@ -89,7 +109,7 @@ class Pool:
         """Up to n different rows that are legal and not taken, in random order; none when there are no more
         (exactly known where the sketch is enumerable, else after bounded attempts)."""
         if self.enumerable:
-            left = self.fresh(self.points())
+            left = self.left()
             return left[rng.permutation(len(left))[:n]]
         found = self._none()
         for _ in range(ATTEMPTS):
@@ -101,10 +121,15 @@ class Pool:
 
     def points(self) -> Population:
         """Every legal row of an enumerable sketch, taken or not."""
-        if self._points is None:
-            rows = self._rows(np.arange(self.size))
-            self._points = rows[self.columns.valid(rows)]
+        if not self.enumerable or self._points is None:
+            raise ValueError(f"sketch {self.sketch.name!r} has more than {ENUMERATED} legal rows")
         return self._points
+
+    def left(self) -> Population:
+        """Every legal row of an enumerable sketch that is not taken, in a fixed order."""
+        if self._left is None:
+            self._left = self.points()[self.open(self.points())]
+        return self._left
 
     def sample(self, n: int, rng: Generator) -> Population:
         """Configurations whether legal or not, to see which constraints rule them out: all where there are

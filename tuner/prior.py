@@ -19,13 +19,15 @@ class Prior:
     features: float32, shape (n, columns), of this version's feature schema. scores: float32, shape (n,): the
     best time of its own workload on its own hardware over the row's time, 0 for a failure. groups: int64,
     shape (n,): which rows were measured for one workload on one kind of hardware; only within a group do
-    scores compare. `says` names where the rows come from, for people.
+    scores compare. `says` names where the rows come from, for people; `schema` is the number of the features'
+    schema, where it is known.
     """
 
     features: Features
     scores: NDArray[np.float32]
     groups: NDArray[np.int64]
     says: str = ""
+    schema: int | None = None
 
     def __len__(self) -> int:
         return len(self.scores)

@@ -68,10 +68,14 @@ def describe(snapshot: Snapshot) -> str:
     parts = [f"{snapshot.done}/{snapshot.trials} trials"]
     if snapshot.best_seconds is not None:
         speed = "" if snapshot.best_gflops is None else f", {snapshot.best_gflops:.1f} GFLOP/s"
-        parts.append(f"best {snapshot.best_seconds * 1e6:.1f} µs{speed} (trial {snapshot.best_number})")
+        parts.append(f"best {snapshot.best_seconds * 1e6:.1f} µs{speed} ({_which(snapshot)})")
     if snapshot.failures:
         kinds = ", ".join(f"{kind} {count}" for kind, count in snapshot.failures.items())
         parts.append(f"failed: {kinds}")
     if snapshot.remaining is not None and snapshot.done < snapshot.trials:
         parts.append(f"{snapshot.remaining:.0f} s left")
     return " · ".join(parts)
+
+
+def _which(snapshot: Snapshot) -> str:
+    return "known before" if snapshot.best_number is None else f"trial {snapshot.best_number}"

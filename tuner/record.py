@@ -6,8 +6,11 @@ import json
 from dataclasses import dataclass
 
 from ..compiler.schedule import Trace
+from ..db.words import JobState
+from .model_quality import ModelQuality
 from .outcome import Trial
-from .session import EndState
+from .pruning import Pruning
+from .time_split import TimeSplit
 
 __all__ = ["TuningRecord"]
 
@@ -18,14 +21,19 @@ class TuningRecord:
 
     `seconds` per call, `samples` and `best` are None (`samples` empty) where no trial gave a time. `samples`
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
-    goes with them. `failures` counts by kind. `search_seconds` is CPU time of the search itself, without the
-    measuring. `job`: the id under which the trials are recorded, None without a store.
+    goes with them. `trial_count` were measured; `known_count` were known from earlier searches, of which
+    `best` may be one, with a number below 0 and no samples. `failures` counts by kind. `search_seconds` is
+    CPU time of the search itself, without the measuring. `split` says where all of the wall time went, and
+    `model` how well the cost model predicted what was measured after it. `state` is `paused` or `cancelled`
+    where somebody else has stopped the job; there were no final rounds then. `job`: the id under which the
+    trials are recorded, None without a store. `pruning`: for each sketch how many configurations its
+    constraints ruled out before anything was built.
     """
 
     workload: str
     target: str
     hardware: str
-    state: EndState
+    state: JobState
     reason: str
     seconds: float | None
     samples: tuple[float, ...]
@@ -37,6 +45,10 @@ class TuningRecord:
     strategy: str
     flops: int | None
     job: str | None
+    split: TimeSplit
+    model: ModelQuality
+    known_count: int = 0
+    pruning: tuple[Pruning, ...] = ()
 
     @property
     def trace(self) -> Trace | None:

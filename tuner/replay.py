@@ -9,9 +9,11 @@ import numpy as np
 
 from ..db import records
 from ..db.words import OPEN_OUTCOMES
-from .candidate import Candidate
+from .candidate import Candidate, Features
 from .outcome import Outcome
+from .placing import Placed, place
 from .session import TuningSession
+from .task import TuningTask
 
 __all__ = ["outcome_of", "resume"]
 
@@ -26,19 +28,23 @@ def outcome_of(trial: records.Trial) -> Outcome | None:
             message=trial.failure_message,
             of_workload=json.loads(trial.failure_detail).get("of_workload") is True,
         )
+    if trial.first_seconds is not None:
+        # What the final rounds found came after the search, which must not be told more than it was.
+        return Outcome.timed(trial.first_seconds, samples=trial.first_samples or (), error=trial.error)
     return Outcome.timed(trial.seconds, censored=trial.censored, samples=trial.samples, error=trial.error)
 
 
 def resume(
     begin: Callable[[Sequence[Candidate]], TuningSession],
     stored: Sequence[records.Trial],
-    feature_schema: int,
+    task: TuningTask,
 ) -> TuningSession:
     """The session that `begin` makes, brought to where the stored trials (all of the job) left off.
 
     A session proposes the same again when it is told the same, so it is asked again, batch by batch, and then
     stands as if it had never stopped. Where it proposes something else (another version of the compiler, the
-    features or the model), the stored trials are adopted as they are, and the search goes on from there.
+    features or the model), the stored trials are adopted, as points of the space where they still are some,
+    and the search goes on from there.
     Candidates that were asked for but not stored are in `outstanding`, numbered from len(stored).
     """
     session = begin(())
@@ -46,10 +52,10 @@ def resume(
         known = session.asked
         batch = session.ask()
         if not _agree(batch, stored[known:]):
-            return _adopted(begin, stored, session.candidates[:known], feature_schema)
+            return _adopted(begin, stored, session.candidates[:known], task)
         _tell(session, stored[known : known + len(batch)])
     if session.asked < len(stored):
-        return _adopted(begin, stored, session.candidates, feature_schema)
+        return _adopted(begin, stored, session.candidates, task)
     return session
 
 
@@ -65,9 +71,9 @@ def _adopted(
     begin: Callable[[Sequence[Candidate]], TuningSession],
     stored: Sequence[records.Trial],
     agreed: Sequence[Candidate],
-    feature_schema: int,
+    task: TuningTask,
 ) -> TuningSession:
-    strangers = [_candidate(trial, feature_schema) for trial in stored[len(agreed) :]]
+    strangers = [_candidate(trial, task) for trial in stored[len(agreed) :]]
     session = begin([*agreed, *strangers])
     _tell(session, stored)
     return session
@@ -80,14 +86,24 @@ def _tell(session: TuningSession, trials: Sequence[records.Trial]) -> None:
             session.tell(trial.number, outcome)
 
 
-def _candidate(trial: records.Trial, feature_schema: int) -> Candidate:
-    known = trial.feature_schema == feature_schema
+def _candidate(trial: records.Trial, task: TuningTask) -> Candidate:
+    """A stored trial as a point of the space as it is now, with the features of now; of what is no point of
+    it only what was stored is known."""
+    where = place(json.loads(trial.trace), task.space, trial.sketch)
+    features: Features | None = None
+    if trial.feature_schema == task.feature_schema and trial.features:
+        features = np.frombuffer(trial.features, dtype="<f4")
+    if isinstance(where, Placed):
+        (columns,) = (s.columns for s in task.space.sketches if s.name == where.sketch)
+        features = columns.features(np.array([where.row], dtype=np.int64))[0]
     return Candidate(
         number=trial.number,
         batch=trial.batch,
-        sketch=trial.sketch,
-        row=None,
+        sketch=where.sketch if isinstance(where, Placed) else trial.sketch,
+        row=where.row if isinstance(where, Placed) else None,
         trace=trial.trace,
         key=trial.candidate_key,
-        features=np.frombuffer(trial.features, dtype="<f4") if known else None,
+        features=features,
+        predicted=trial.predicted,
+        origin=trial.origin,
     )

@@ -14,6 +14,7 @@ from .opening import reopen_task
 from .search import StoredSearch
 from .strategies import load_strategy
 from .task import TuningTask
+from .time_split import Stopwatch
 from .watchdog import in_time
 
 __all__ = ["run_search"]
@@ -41,9 +42,11 @@ def run_search(
     are raised: the search can be begun again.
     """
     try:
-        with in_time("making the search space", job.seconds, grace=_GRACE_SECONDS):
+        watch = Stopwatch()
+        with in_time("making the search space", job.seconds, grace=_GRACE_SECONDS), watch.part("generate"):
             task = open_task(job, store)
-        search = StoredSearch(job, epoch, store, task, load_strategy(job.strategy), clock=clock, sleep=sleep)
+        strategy = load_strategy(job.strategy)
+        search = StoredSearch(job, epoch, store, task, strategy, clock=clock, sleep=sleep, watch=watch)
         return search.run()
     except (TuningError, VerifyError, TargetError) as error:
         return store.finish_job(job.id, epoch, "failed", str(error))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -10,14 +11,20 @@ from ..db.errors import JobOver, StaleSearch
 from ..db.records import Job, NewTrial, Trial
 from ..db.store import Store
 from ..db.words import FINAL_JOB_STATES
+from .beginning import Beginning, suggested_in
 from .candidate import Candidate
 from .errors import TookTooLong
 from .job_log import JobLog
+from .look_back import look_back
+from .model_watch import ModelWatch
+from .opening import budget_of
 from .replay import outcome_of, resume
 from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import SearchStrategy
 from .task import TuningTask
+from .time_split import Stopwatch, TimeSplit
+from .warm_start import Snapshot as Start
 from .watchdog import in_time
 
 __all__ = ["StoredSearch", "input_seed", "new_trials", "stored_trials"]
@@ -44,6 +51,7 @@ class StoredSearch:
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        watch: Stopwatch | None = None,
     ) -> None:
         self._job = job
         self._epoch = epoch
@@ -52,7 +60,8 @@ class StoredSearch:
         self._strategy = strategy
         self._clock = clock
         self._sleep = sleep
-        self._log = JobLog(store, job.id, task, clock)
+        self._log = JobLog(store, job.id, epoch, task, clock)
+        self._watch = watch or Stopwatch()
         self._begun: float | None = None
         self._job_read_at = clock()
         self._announced = 0
@@ -60,8 +69,8 @@ class StoredSearch:
     def run(self) -> Job:
         """Search to the end and return the job as it then stands.
 
-        It ends early, and quietly, when somebody else has ended the job or begun a newer search of it. Raises
-        NoLegalCandidate.
+        It ends early, and quietly, when somebody else has ended the job, extended it or begun a newer search
+        of it. While the job is paused it proposes nothing. Raises NoLegalCandidate.
         """
         try:
             return self._run()
@@ -70,12 +79,21 @@ class StoredSearch:
             return self._store.job(self._job.id)
 
     def _run(self) -> Job:
+        begun = self._clock()
         stored = stored_trials(self._store, self._job.id)
         self._note_start(stored)
         # Its seconds may have passed while nothing searched: that is no failure.
         with in_time("going on from the stored trials", None):
-            session = resume(self._session, stored, self._task.feature_schema)
+            begin = self._beginning(stored)
+            session = resume(
+                lambda adopted: begin.session(
+                    self._task, self._strategy, budget_of(self._job), self._job.seed, adopted, self._watch
+                ),
+                stored,
+                self._task,
+            )
         self._announced = len(session.events)
+        self._model = self._watched(session)
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
         while not session.finished:
@@ -93,21 +111,32 @@ class StoredSearch:
             self._announce(session)
             if not asked and not told:
                 self._sleep(POLL_SECONDS)
-        self._log.progress(self._snapshot(session), last=True)
+        self._announce(session, last=True)
+        self._log.report(self._split(self._clock() - begun), self._model.quality)
         state, reason = session.conclusion
         return self._store.finish_job(self._job.id, self._epoch, state, reason)
 
-    def _session(self, adopted: Sequence[Candidate]) -> TuningSession:
-        return TuningSession(
-            self._task.space,
-            self._strategy,
-            self._job.trials,
-            target=self._task.target_key,
-            codegen=self._task.codegen,
-            seed=self._job.seed,
-            defaults=self._task.defaults,
-            adopted=adopted,
-        )
+    def _watched(self, session: TuningSession) -> ModelWatch:
+        """The watch of the session's model, past what an earlier process has said of it."""
+        watch = ModelWatch(session)
+        said = self._store.last_event(self._job.id, "model")
+        if said is not None:
+            watch.skip(json.loads(said.data)["batch"])
+        return watch
+
+    def _beginning(self, stored: Sequence[Trial]) -> Beginning:
+        """What the search began with, or begins with now: kept with the job, so that it stays the same."""
+        kept = self._store.warm_start(self._job.id)
+        if kept is None:
+            start, hardware = Start(), self._job.hardware
+            if self._job.history == "use" and hardware is not None and not stored:
+                start = look_back(self._store, self._task, hardware)
+            count = start.counts
+            kept = self._store.put_warm_start(
+                self._job.id, self._epoch, start.to_json(), count.trials, count.best
+            )
+            self._log.warm_start(start)
+        return Beginning.of(self._task, suggested_in(self._job), Start.from_json(kept), self._store)
 
     def _ask(self, session: TuningSession) -> bool:
         if not session.ready or self._job.state == "paused":
@@ -137,11 +166,20 @@ class StoredSearch:
                 told += 1
         return told
 
-    def _announce(self, session: TuningSession) -> None:
+    def _announce(self, session: TuningSession, *, last: bool = False) -> None:
         for found in islice(session.events, self._announced, None):
             self._log.best(found)
         self._announced = len(session.events)
-        self._log.progress(self._snapshot(session))
+        for quality in self._model.fresh(last=last):
+            self._log.model(quality, self._model.quality)
+        self._log.progress(self._snapshot(session), last=last)
+
+    def _split(self, wall: float) -> TimeSplit:
+        """Where the seconds went: the search's since it was begun (again), the workers' since the first."""
+        for trial in stored_trials(self._store, self._job.id):
+            self._watch.add("build", trial.build_seconds)
+            self._watch.add("run", max(0.0, trial.wall_seconds - trial.build_seconds))
+        return self._watch.split(wall)
 
     def _snapshot(self, session: TuningSession) -> Snapshot:
         return Snapshot.of(session, self._task, self._elapsed(), self._job.seconds)
@@ -153,10 +191,14 @@ class StoredSearch:
             self._begun = self._clock() - (self._store.now() - min(started))
 
     def _elapsed(self) -> float:
-        return 0.0 if self._begun is None else max(0.0, self._clock() - self._begun)
+        if self._begun is None:
+            return 0.0
+        return max(0.0, self._clock() - self._begun - self._job.paused_seconds)
 
     def _out_of_time(self) -> bool:
-        return self._job.seconds is not None and self._elapsed() >= self._job.seconds
+        if self._job.seconds is None or self._job.state == "paused":
+            return False
+        return self._elapsed() >= self._job.seconds
 
     def _time_is_up(self, session: TuningSession) -> str:
         reason = f"the {self._job.seconds:g} s of the budget are used up"
@@ -168,11 +210,11 @@ class StoredSearch:
         )
 
     def _ended(self) -> bool:
-        """Whether somebody has ended the job, as of the last look at it."""
+        """Whether somebody has ended the job or searches it anew, as of the last look at it."""
         now = self._clock()
         if now - self._job_read_at >= JOB_SECONDS:
             self._job, self._job_read_at = self._store.job(self._job.id), now
-        return self._job.state in FINAL_JOB_STATES
+        return self._job.state in FINAL_JOB_STATES or self._job.epoch > self._epoch
 
 
 def stored_trials(store: Store, job_id: str) -> list[Trial]:
@@ -201,6 +243,8 @@ def new_trials(candidates: Sequence[Candidate], feature_schema: int, seed: int) 
             features=b"" if candidate.features is None else candidate.features.astype("<f4").tobytes(),
             feature_schema=feature_schema,
             input_seed=input_seed(seed),
+            predicted=None if candidate.predicted is None else float(candidate.predicted),
+            origin=candidate.origin,
         )
         for candidate in candidates
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby, islice
 from typing import Literal
 
 import numpy as np
@@ -16,11 +16,16 @@ from .budget import Budget
 from .candidate import Candidate, candidate_key
 from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
+from .goals import Goals
+from .model_quality import quality_of
 from .outcome import Outcome, Trial
 from .pool import Pool, nothing_legal
 from .prior import Prior
 from .space import TuningSpace
 from .strategies import Point, SearchStrategy, View
+from .suggested import SUGGESTED
+from .task import Replayed
+from .time_split import Stopwatch
 
 __all__ = ["BATCH", "MAX_FAILURES", "BestFound", "SessionState", "TuningSession"]
 
@@ -48,7 +53,8 @@ class BestFound:
 
 
 class TuningSession:
-    """The search of one space within a budget of `trials` measurements.
+    """The search of one space within a budget: so many trials, fewer where it asks for a target or has a
+    patience. Its seconds are for whoever has a clock, who then calls `close`.
 
     A batch depends on the results of the batches up to two before it, in trial order, and on nothing else:
     its random stream is a function of (seed, batch). So the order and the time in which results arrive change
@@ -58,7 +64,10 @@ class TuningSession:
     `target` and `codegen` are the target's key and the code generator's version, for candidate keys.
     `defaults` are sketch names and rows that rules would choose, for the strategy to begin with;
     `suggestions` are sketch names, rows and origins (`suggested`: by a user; `transferred`: fast for a
-    related workload), which are proposed ahead of all others. `adopted` are candidates of an earlier run of
+    related workload), and `outside` schedules that users suggest and that are no points of the space; what
+    users suggest is proposed ahead of all others, what is transferred takes half of each batch at most.
+    `known` are trials of this space that earlier searches measured, with numbers below 0: they count as done,
+    may be the best, and are not proposed again. `adopted` are candidates of an earlier run of
     this search, numbered 0, 1, …: they count as asked, are to be told like others, and are not proposed
     again.
 
@@ -79,7 +88,10 @@ class TuningSession:
         defaults: Sequence[tuple[str, tuple[int, ...]]] = (),
         adopted: Sequence[Candidate] = (),
         suggestions: Sequence[tuple[str, tuple[int, ...], str]] = (),
+        outside: Sequence[Replayed] = (),
+        known: Sequence[Trial] = (),
         prior: Prior | None = None,
+        watch: Stopwatch | None = None,
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
@@ -91,15 +103,18 @@ class TuningSession:
         self._seed = seed
         self._batch_size = batch_size
         self._failed = FailureCount(max_failures)
-        self._pools = [Pool(index, sketch) for index, sketch in enumerate(space.sketches)]
+        self._watch = watch or Stopwatch()
+        self._pools = [Pool(index, sketch, self._watch) for index, sketch in enumerate(space.sketches)]
         self._candidates: list[Candidate] = []
         self._keys: set[str] = set()
         self._outcomes: dict[int, Outcome] = {}
+        self._failures: Counter[str] = Counter()
         self._events: list[BestFound] = []
         self._best: Trial | None = None
         self._next_batch = 0
         self._in_order = 0
         self._closed: tuple[EndState, str] | None = None
+        self._enough = False
         by_name = {pool.sketch.name: pool.index for pool in self._pools}
         self._defaults = [
             Point(by_name[name], np.array(row, dtype=np.int64), origin="default") for name, row in defaults
@@ -108,13 +123,23 @@ class TuningSession:
             Point(by_name[name], np.array(row, dtype=np.int64), origin=origin)
             for name, row, origin in suggestions
         ]
+        self._outside = list(outside)
         self._prior = prior
+        self._known = tuple(known)
+        self.best_known: Trial | None = None
+        self._take_known()
+        self._goals = Goals(self.budget, self._known_seconds)
         self._adopt(adopted)
 
     @property
     def trials(self) -> int:
-        """The most trials of the budget."""
-        return self.budget.trials
+        """The most trials of the budget that are to be measured: those that are known are done."""
+        return max(0, self.budget.trials - len(self._known))
+
+    @property
+    def known(self) -> tuple[Trial, ...]:
+        """What earlier searches measured."""
+        return self._known
 
     @property
     def asked(self) -> int:
@@ -153,9 +178,7 @@ class TuningSession:
     @property
     def failures(self) -> dict[str, int]:
         """How many trials failed, by kind, most frequent first."""
-        return dict(
-            Counter(o.failure for o in self._outcomes.values() if o.failure is not None).most_common()
-        )
+        return dict(self._failures.most_common())
 
     @property
     def closed(self) -> bool:
@@ -164,30 +187,37 @@ class TuningSession:
 
     @property
     def finished(self) -> bool:
-        """Whether the search is over: nothing more to propose, and nothing more to wait for."""
+        """Whether the search is over: nothing more to propose, and nothing more worth waiting for."""
         return self.state != "running"
 
     @property
     def state(self) -> SessionState:
         """`running`, or the job state that the search has ended in."""
         state, _ = self._closed or ("completed", "")
-        if state == "failed":
-            return "failed"
+        if self._enough:
+            return state
         return state if self.closed and self.told == self.asked else "running"
 
     @property
     def conclusion(self) -> tuple[EndState, str]:
         """The job state and the reason of a search that ends as it stands now."""
-        state, reason = self._closed or ("completed", f"all {self.trials} trials of the budget are done")
+        state, reason = self._closed or ("completed", self._all_done())
         if state == "failed":
             return state, reason
         if self._best is not None:
-            return state, reason + self._excluded()
+            return state, reason + self._excluded() + self._misled()
         if not self.told:
             return "failed", f"no trial gave a time: {reason}"
         kinds = ", ".join(f"{kind}: {count}" for kind, count in self.failures.items())
         told = f"none of {self.told} trials gave a time ({kinds or 'no failure'}); {reason}"
         return "failed", self._failed.workload or (told + self._failed.example)
+
+    def _all_done(self) -> str:
+        count, known = self.budget.trials, len(self._known)
+        if known >= count:
+            return f"all {count} trials of the budget were measured before"
+        before = f", {known} of them by earlier searches" if known else ""
+        return f"all {count} trials of the budget are done{before}"
 
     def _excluded(self) -> str:
         """What became of candidates whose results were wrong: people must know that the winner is none."""
@@ -197,6 +227,11 @@ class TuningSession:
         count = f"{len(wrong)} candidate" + ("s" if len(wrong) > 1 else "")
         first = wrong[0].split("\n", 1)[0]
         return f"; {count} excluded for wrong results ({first}); the results of the winner were verified"
+
+    def _misled(self) -> str:
+        """What people must know of the cost model."""
+        warning = quality_of(self.history).warning
+        return f"; {warning}" if warning else ""
 
     @property
     def ready(self) -> bool:
@@ -209,19 +244,24 @@ class TuningSession:
         Raises NotReady where results of the batches it depends on are missing, and NoLegalCandidate where the
         space has no legal point at all.
         """
+        with self._watch.part("propose"):
+            return self._ask()
+
+    def _ask(self) -> list[Candidate]:
         if self.closed:
             return []
         missing = self._missing()
         if missing:
             raise NotReady(self._next_batch, missing)
-        batch, count = self._next_batch, min(self._size_of_batch(), self.trials - self.asked)
+        batch, size = self._next_batch, self._size_of_batch()
+        count = min(size, self.trials - self.asked)
         rng = np.random.default_rng([self._seed % (1 << 64), batch])
-        chosen = self._choose(batch, count, rng)
+        chosen = self._choose(batch, size, count, rng)
         if not chosen and not self._candidates:
             raise nothing_legal(self._pools, self._space.refused, rng)
         if len(chosen) < count:
             total = len(self._candidates) + len(chosen)
-            self._closed = self._closed or ("exhausted", f"the space has no more than {total} candidates")
+            self._closed = self._closed or ("exhausted", self._exhausted(total))
         self._candidates.extend(chosen)
         self._next_batch += 1
         return chosen
@@ -233,14 +273,42 @@ class TuningSession:
         if number in self._outcomes:
             raise ValueError(f"trial {number} was told already")
         self._outcomes[number] = outcome
+        if outcome.failure is not None:
+            self._failures[outcome.failure] += 1
         if outcome.exact:
             self._consider(Trial(self._candidates[number], outcome))
-        self._count_failures_in_order()
+        self._judge_in_order()
+
+    def told_batch(self, first: int) -> tuple[Trial, ...]:
+        """The trials of the batch that begins with trial `first`; none while one of them is not told."""
+        rest = islice(self._candidates, first, None)
+        batch = [c for _, group in islice(groupby(rest, lambda c: c.batch), 1) for c in group]
+        if any(c.number not in self._outcomes for c in batch):
+            return ()
+        return tuple(Trial(c, self._outcomes[c.number]) for c in batch)
 
     def close(self, reason: str) -> None:
         """Propose nothing more, as when the time is used up; what is out may still be told."""
         if self._closed is None:
             self._closed = ("completed", reason)
+
+    def _take_known(self) -> None:
+        if any(trial.candidate.number >= 0 for trial in self._known):
+            raise ValueError("known trials are those of other searches, with numbers below 0")
+        pools = {pool.sketch.name: pool for pool in self._pools}
+        for trial in self._known:
+            self._keys.add(trial.candidate.key)
+            if trial.candidate.row is not None:
+                pools[trial.candidate.sketch].take(np.array(trial.candidate.row, dtype=np.int64))
+            if trial.outcome.exact and self._is_faster(trial):
+                self._best = self.best_known = trial
+        best, target = self._known_seconds, self.budget.target_seconds
+        if best is not None and target is not None and best <= target:
+            self._closed = ("completed", f"the target of {target:.4g} s was reached before: {best:.4g} s")
+
+    @property
+    def _known_seconds(self) -> float | None:
+        return self.best_known.outcome.seconds if self.best_known is not None else None
 
     def _adopt(self, candidates: Sequence[Candidate]) -> None:
         if [candidate.number for candidate in candidates] != list(range(len(candidates))):
@@ -267,13 +335,19 @@ class TuningSession:
             if c.batch <= batch and c.number in self._outcomes
         )
 
-    def _choose(self, batch: int, count: int, rng: Generator) -> list[Candidate]:
-        view = View(batch, self._pools, self._defaults, self._told_up_to(batch - 2), self._prior)
-        chosen: list[Candidate] = []
+    def _choose(self, batch: int, size: int, count: int, rng: Generator) -> list[Candidate]:
+        """The first `count` of a batch of `size`: the strategy does not see where the budget ends, so that a
+        larger one would have begun in the same way."""
+        history = self._known + self._told_up_to(batch - 2)
+        view = View(batch, self._pools, self._defaults, history, self._prior, self._watch)
+        chosen = self._choose_outside(batch, count)
+        if len(chosen) == count:
+            return chosen
         rejected = 0
-        for point in chain(self._suggestions, self._strategy.propose(view, count, rng)):
+        proposed = self._strategy.propose(view, size, rng)
+        for point in chain(self._queued(size), proposed):
             pool = self._pools[point.pool]
-            if pool.taken(point.row):
+            if not pool.legal(point.row) or pool.taken(point.row):
                 continue
             pool.take(point.row)
             candidate = self._concrete(point, batch, len(self._candidates) + len(chosen))
@@ -289,33 +363,80 @@ class TuningSession:
                 break
         return chosen
 
+    def _exhausted(self, total: int) -> str:
+        if all(pool.enumerable for pool in self._pools):
+            return f"the space has no more than {total} candidates"
+        return f"nothing new was found in the space beyond {total} candidates"
+
+    def _choose_outside(self, batch: int, count: int) -> list[Candidate]:
+        chosen: list[Candidate] = []
+        for schedule in self._outside:
+            key = candidate_key(self._space.workload_key, schedule.canonical, self._target, self._codegen)
+            if key in self._keys or len(chosen) == count:
+                continue
+            self._keys.add(key)
+            chosen.append(
+                Candidate(
+                    number=len(self._candidates) + len(chosen),
+                    batch=batch,
+                    sketch=SUGGESTED,
+                    row=None,
+                    trace=schedule.trace,
+                    key=key,
+                    features=schedule.features,
+                    origin=SUGGESTED,
+                )
+            )
+        return chosen
+
+    def _queued(self, count: int) -> Iterator[Point]:
+        """Points to be proposed ahead of the strategy's. What was fast elsewhere may be slow here: it leaves
+        room for others."""
+        room = max(1, count // 2)
+        for point in self._suggestions:
+            if self._pools[point.pool].taken(point.row):
+                continue
+            if point.origin != SUGGESTED:
+                if room == 0:
+                    continue
+                room -= 1
+            yield point
+
     def _concrete(self, point: Point, batch: int, number: int) -> Candidate:
         pool = self._pools[point.pool]
-        trace = pool.sketch.resolve(point.row)
+        with self._watch.part("generate"):
+            trace = pool.sketch.resolve(point.row)
+            text, canonical = rfc8785.dumps(trace.to_json()).decode(), trace.canonical_json()
         return Candidate(
             number=number,
             batch=batch,
             sketch=pool.sketch.name,
             row=tuple(int(value) for value in point.row),
-            trace=rfc8785.dumps(trace.to_json()).decode(),
-            key=candidate_key(self._space.workload_key, trace.canonical_json(), self._target, self._codegen),
-            features=pool.columns.features(point.row[None, :])[0],
+            trace=text,
+            key=candidate_key(self._space.workload_key, canonical, self._target, self._codegen),
+            features=pool.features(point.row[None, :])[0],
             predicted=point.predicted,
             origin=point.origin,
         )
 
     def _consider(self, trial: Trial) -> None:
-        rank = (trial.outcome.seconds or 0.0, trial.candidate.number)
-        faster = self._best is None or rank < (self._best.outcome.seconds or 0.0, self._best.candidate.number)
-        if not faster:
-            return
-        self._best = trial
-        self._events.append(BestFound(trial.candidate.number, rank[0], trial.candidate.sketch))
+        if self._is_faster(trial):
+            self._best = trial
+            seconds = trial.outcome.seconds or 0.0
+            self._events.append(BestFound(trial.candidate.number, seconds, trial.candidate.sketch))
 
-    def _count_failures_in_order(self) -> None:
-        while self._in_order in self._outcomes:
-            self._failed.count(self._outcomes[self._in_order])
+    def _is_faster(self, trial: Trial) -> bool:
+        rank = (trial.outcome.seconds or 0.0, trial.candidate.number)
+        best = self._best
+        return best is None or rank < (best.outcome.seconds or 0.0, best.candidate.number)
+
+    def _judge_in_order(self) -> None:
+        while self._in_order in self._outcomes and not self._enough:
+            number, outcome = self._in_order, self._outcomes[self._in_order]
+            self._failed.count(outcome)
             self._in_order += 1
+            enough = self._goals.verdict(number, outcome)
             if (reason := self._failed.verdict(self.failures)) is not None:
-                self._closed = ("failed", reason)
-                return
+                self._closed, self._enough = ("failed", reason), True
+            elif enough is not None:
+                self._closed, self._enough = ("completed", enough), True

@@ -46,7 +46,7 @@ class Snapshot:
             done=done,
             asked=session.asked,
             trials=session.trials,
-            best_number=best.candidate.number if best else None,
+            best_number=best.candidate.number if best and best.candidate.number >= 0 else None,
             best_seconds=best_seconds,
             best_gflops=task.gflops(best_seconds),
             best_sketch=best.candidate.sketch if best else None,

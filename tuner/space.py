@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -11,7 +11,17 @@ from numpy.typing import NDArray
 
 from .candidate import Features
 
-__all__ = ["Columns", "Population", "Row", "SpaceKnob", "SpaceSketch", "SpaceTrace", "TuningSpace"]
+__all__ = [
+    "Columns",
+    "Decisions",
+    "Population",
+    "ReadsTraces",
+    "Row",
+    "SpaceKnob",
+    "SpaceSketch",
+    "SpaceTrace",
+    "TuningSpace",
+]
 
 Population = NDArray[np.int64]
 """Configurations of one sketch: shape (n, knobs), knob values in the order of the sketch's knobs."""
@@ -42,11 +52,19 @@ class Columns(Protocol):
     def features(self, pop: Population, /) -> Features:
         """The feature rows: shape (n, features), the same layout for every sketch."""
 
+    def every(self, most: int, /) -> Population | None:
+        """Every valid row, each once and in a fixed order; None where they are more than `most`, or not to be
+        found in a second or so."""
+
     def random(self, n: int, rng: Generator, /) -> Population:
         """Up to n valid rows, fewer (or none) where they are hard to find; rows may repeat."""
 
     def mutate(self, pop: Population, n: int, rng: Generator, /) -> Population:
         """Up to n valid rows near those of `pop`."""
+
+    def neighbours(self, pop: Population, /) -> Population:
+        """Every valid row beside those of `pop`: that differs from one of them in a single knob, or in two
+        between which a factor moves. None of `pop` itself, each once, the nearest first."""
 
     def violations(self, pop: Population, /) -> dict[str, int]:
         """How many rows break each constraint, by its label."""
@@ -73,6 +91,25 @@ class SpaceSketch(Protocol):
 
     def resolve(self, row: Row, /) -> SpaceTrace:
         """The trace of one configuration."""
+
+
+class Decisions(Protocol):
+    """What the knobs of a structure were in a trace. `exact`: with them the structure's trace is that one."""
+
+    @property
+    def knobs(self) -> Mapping[str, int]: ...
+
+    @property
+    def exact(self) -> bool: ...
+
+
+@runtime_checkable
+class ReadsTraces(Protocol):
+    """A sketch that also knows its knobs in a trace; of others nothing is taken over into it."""
+
+    def decisions(self, trace: Mapping[str, Any], /) -> Decisions | None:
+        """The knobs with which this structure makes a resolved trace (JSON), whatever their domains; None
+        where its steps are others."""
 
 
 class TuningSpace(Protocol):

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from .candidate import Features
 from .space import TuningSpace
 
-__all__ = ["TuningTask"]
+__all__ = ["Replayed", "Structure", "TuningTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """`key`: what programs share that differ in their extents alone; `extents`: those of one of them, in an
+    order that is common to all."""
+
+    key: str
+    extents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replayed:
+    """A trace that applies to the program: as it is stored (RFC 8785) and as it is identified, and the
+    features of the schedule it makes."""
+
+    trace: str
+    canonical: str
+    features: Features | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,7 +37,12 @@ class TuningTask:
 
     `flops`: the floating-point operations of one call, None where they are not known. `codegen` and
     `feature_schema` are the versions that candidate keys and stored feature rows depend on. `defaults`:
-    sketch names and rows that rules would choose without a search, the most promising first.
+    sketch names and rows that rules would choose without a search, the most promising first. `space_errors`:
+    for each rule that failed to make its part of the space, its name and what it raised.
+
+    `structure` is the workload's, and `structure_of` that of any program (None: it cannot be read). `replay`
+    applies a trace (JSON) to the program; it raises NotReplayable. Without them a search takes nothing over
+    from related workloads, and tries nothing outside of its space.
     """
 
     name: str
@@ -30,6 +55,10 @@ class TuningTask:
     feature_schema: int
     flops: int | None = None
     defaults: Sequence[tuple[str, tuple[int, ...]]] = ()
+    space_errors: Mapping[str, str] = field(default_factory=dict)
+    structure: Structure | None = None
+    structure_of: Callable[[Mapping[str, Any]], Structure | None] | None = None
+    replay: Callable[[Mapping[str, Any]], Replayed] | None = None
 
     @property
     def workload_key(self) -> str:

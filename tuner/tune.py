@@ -6,31 +6,43 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from rich.console import Console
 
 from ..compiler.ir import PrimFunc
+from ..compiler.schedule import Trace
 from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
+from ..db.words import History, JobState
 from ..measure.messages import Limits
 from ..measure.runner import Runner
+from .beginning import Beginning, suggested_in
+from .budget import Budget
 from .crown import Crowned
+from .ending import STOPPED, Ending
 from .errors import NotASqlStore
 from .local import LocalSearch, Measurer
-from .opening import open_task
+from .look_back import look_back
+from .opening import budget_of, open_task
+from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
+from .pruning import pruned
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
+from .replay import resume as go_on
 from .session import TuningSession
 from .snapshot import Snapshot
-from .strategies import load_strategy
+from .standing import enlarged, name_of, standing_job
+from .strategies import SearchStrategy, load_strategy
+from .suggested import suggestion_json
 from .task import TuningTask
+from .time_split import Stopwatch
+from .warm_start import Snapshot as Start
 
-__all__ = ["Tuner", "TuningRecord", "tune"]
+__all__ = ["Tuner", "TuningRecord", "display_of", "tune"]
 
 
 def tune(
@@ -41,19 +53,39 @@ def tune(
     space: SpaceFunction | None = None,
     constraints: Sequence[KnobConstraint] = (),
     seconds: float | None = None,
+    target_seconds: float | None = None,
+    patience: int | None = None,
     store: Store | None = None,
+    resume: bool = False,
     seed: int = 0,
     strategy: str = "evolutionary",
+    history: History = "use",
+    suggestions: Sequence[Trace | TuningRecord | Mapping[str, Any]] = (),
     progress: bool | None = None,
     observer: Callable[[Snapshot], None] | None = None,
     limits: Limits | None = None,
 ) -> TuningRecord:
     """Search for the fastest schedule of `func` on this machine, and measure it here.
 
-    At most `trials` candidates are measured, within `seconds` if given; then the fastest few are timed again,
-    which decides between them (at most 15 measurements). With a SQL `store` (what
+    At most `trials` candidates are measured, within `seconds` if given, and no more of them once one takes at
+    most `target_seconds`, or once `patience` in a row were not faster than the best; then the fastest few are
+    timed again, which decides between them (at most 15 measurements). With a SQL `store` (what
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
+
+    With `history="use"`, what the store holds informs the search: trials of this very workload, target and
+    hardware count as done (a second call with the same `trials` measures nothing), schedules that were fast
+    for related workloads are among the first candidates, and the cost model begins with the trials of other
+    searches. `history="ignore"` begins from nothing.
+
+    `suggestions` are tried ahead of all others: traces, records of other searches, or
+    `{"sketch": name, "knobs": {name: value}}`. A trace need not lie in the search space.
+
+    A search that was interrupted or killed leaves a job in the store that stands still, as one does that was
+    paused. With `resume`, the newest such job of the same workload, target, hardware, seed and strategy goes
+    on from its trials, with its own history and suggestions and with this budget where that is the larger
+    one, and comes to what it would have come to without the break; a new search begins where there is none.
+    See `resume` for a job by its id.
 
     `space` is a search space of your own: a function that applies primitives and samplers
     (`sample_perfect_tile`, `sample_categorical`, `sample_compute_location`, `sample_structure`) to the
@@ -62,21 +94,39 @@ def tune(
 
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.
 
-    Raises SpaceError and ScheduleError for a space that is none, NoLegalCandidate, UnknownStrategy,
-    NotASqlStore, and MeasureError where nothing can be measured here. Candidates that fail are counted in the
-    record; where all fail, its state is `failed` and it has no trace.
+    Raises ValueError for a budget that is none, SpaceError and ScheduleError for a space that is none,
+    NoLegalCandidate, SuggestionRefused, UnknownStrategy, NotASqlStore, and MeasureError where nothing can be
+    measured here. Candidates that fail are counted in the record; where all fail, its state is `failed` and
+    it has no trace.
     """
+    watch = Stopwatch()
+    with watch.part("generate"):
+        task = open_task(func, Target.parse(target), space, constraints)
+    hardware, name = detect(), name_of(space)
+    budget = Budget(trials, seconds, target_seconds, patience)
+    standing = None
+    if resume and store is not None:
+        standing = standing_job(store, task, hardware.key, seed, strategy, name)
+    if store is not None and standing is not None:
+        budget = budget_of(enlarged(store, standing, budget))
     tuner = Tuner(
-        task=open_task(func, Target.parse(target), space, constraints),
-        hardware=detect(),
-        trials=trials,
-        seconds=seconds,
+        task=task,
+        hardware=hardware,
+        trials=budget.trials,
+        seconds=budget.seconds,
+        target_seconds=budget.target_seconds,
+        patience=budget.patience,
         store=store,
+        resumes=standing.id if standing else None,
+        space_name=name,
         seed=seed,
         strategy=strategy,
-        display=_display(f"tuning {func.name}", progress),
+        history=history,
+        suggested=suggested_in(standing) if standing else [suggestion_json(one) for one in suggestions],
+        display=display_of(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
+        watch=watch,
     )
     with Runner() as runner:
         return tuner.run(runner)
@@ -84,43 +134,47 @@ def tune(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """`tune` with its parts handed in."""
+    """`tune` with its parts handed in. `resumes` is the id of a job of the store that is to go on, whose
+    budget, seed, strategy and suggestions these must be; `space_name` names a space of the user's own.
+    `racing` off: every candidate is timed in full, however slow."""
 
     task: TuningTask
     hardware: Hardware
     trials: int = 64
     seconds: float | None = None
+    target_seconds: float | None = None
+    patience: int | None = None
     store: Store | None = None
+    resumes: str | None = None
+    space_name: str = ""
     seed: int = 0
     strategy: str = "evolutionary"
+    history: History = "use"
+    suggested: Sequence[Mapping[str, Any]] = ()
     display: ProgressDisplay = field(default_factory=NoProgress)
     observer: Callable[[Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
+    racing: bool = True
     clock: Callable[[], float] = time.monotonic
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     def __post_init__(self) -> None:
         if self.store is not None and not hasattr(self.store, "settle_local"):
             raise NotASqlStore(type(self.store).__name__)
-        if self.trials < 1 or (self.seconds is not None and not self.seconds > 0):
-            raise ValueError(
-                f"a budget is at least 1 trial and above 0 s, not {self.trials} in {self.seconds} s"
-            )
+        _ = self.budget  # refused before anything is recorded
         load_strategy(self.strategy)
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.trials, self.seconds, self.target_seconds, self.patience)
 
     def run(self, measurer: Measurer) -> TuningRecord:
         begun = self.clock()
         task, strategy = self.task, load_strategy(self.strategy)
         says = strategy.describe()
-        session = TuningSession(
-            task.space,
-            strategy,
-            self.trials,
-            target=task.target_key,
-            codegen=task.codegen,
-            seed=self.seed,
-            defaults=task.defaults,
-        )
-        recorder = self._recorder(says)
+        Beginning.of(task, self.suggested)  # refused before anything is recorded
+        recorder = self._recorder()
+        session, spent = self._session(strategy, recorder)
         search = LocalSearch(
             task=task,
             session=session,
@@ -129,32 +183,70 @@ class Tuner:
             display=self.display,
             seed=self.seed,
             seconds=self.seconds,
+            spent=spent,
             limits=self.limits,
+            racing=self.racing,
             clock=self.clock,
             observer=self.observer,
+            watch=self.watch,
         )
-        with _Ending(recorder, session), self.display:
-            crowned = search.run()
-        state, reason = session.conclusion
+        state: JobState
+        try:
+            with Ending(recorder, session), self.display:
+                crowned = search.run()
+                wall = self.clock() - begun
+                split, model = self.watch.split(wall), search.model.quality
+                recorder.report(split, model)
+            state, reason = session.conclusion
+        except STOPPED:
+            crowned = Crowned(session.best) if session.best else None
+            wall = self.clock() - begun
+            split, model = self.watch.split(wall), search.model.quality
+            state, reason = recorder.stands()
+        winner, seconds, samples = _winner(session, crowned)
         return TuningRecord(
             workload=task.workload_key,
             target=task.target_key,
             hardware=self.hardware.key,
             state=state,
             reason=reason,
-            seconds=crowned.seconds if crowned else None,
-            samples=_samples(crowned),
-            best=crowned.winner if crowned else None,
+            seconds=seconds,
+            samples=samples,
+            best=winner,
             trial_count=session.told,
+            known_count=len(session.known),
             failures=session.failures,
-            wall_seconds=self.clock() - begun,
+            wall_seconds=wall,
             search_seconds=search.search_seconds,
             strategy=says,
             flops=task.flops,
             job=recorder.job,
+            pruning=pruned(task.space),
+            split=split,
+            model=model,
         )
 
-    def _recorder(self, says: str) -> Recorder:
+    def _session(self, strategy: SearchStrategy, recorder: Recorder) -> tuple[TuningSession, float]:
+        """The session, as far as an earlier process has come, and the seconds that it took."""
+        task = self.task
+        with Ending(recorder):
+            stored, spent = recorder.left()
+            beginning = Beginning.of(task, self.suggested, recorder.start(self._look_back), self.store)
+            session = go_on(
+                lambda adopted: beginning.session(
+                    task, strategy, self.budget, self.seed, adopted, watch=self.watch
+                ),
+                stored,
+                task,
+            )
+            recorder.begun(strategy.describe(), len(stored))
+        return session, spent
+
+    def _look_back(self) -> Start:
+        assert self.store is not None, "without a store nothing is looked back at"
+        return look_back(self.store, self.task, self.hardware.key)
+
+    def _recorder(self) -> Recorder:
         if self.store is None:
             return NoRecorder()
         return StoreRecorder(
@@ -162,34 +254,25 @@ class Tuner:
             self.task,
             hardware=self.hardware.key,
             facts=self.hardware.facts,
-            trials=self.trials,
-            seconds=self.seconds,
+            budget=self.budget,
             seed=self.seed,
             strategy=self.strategy,
-            says=says,
             clock=self.clock,
+            space=self.space_name,
+            resumes=self.resumes,
+            history=self.history,
+            suggested=self.suggested,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """Ends the recorded job however the search ends: nobody else would."""
-
-    recorder: Recorder
-    session: TuningSession
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.recorder.ended(*self.session.conclusion)
-        elif isinstance(error, KeyboardInterrupt):
-            self.recorder.ended("cancelled", f"interrupted after {self.session.told} trials")
-        else:
-            self.recorder.ended("failed", str(error) or type(error).__name__)
+def _winner(
+    session: TuningSession, crowned: Crowned | None
+) -> tuple[Trial | None, float | None, tuple[float, ...]]:
+    """The best trial with its seconds and samples: of this search, or one that was known before."""
+    known = session.best_known
+    if known is None or (crowned is not None and crowned.seconds < (known.outcome.seconds or 0.0)):
+        return (crowned.winner, crowned.seconds, _samples(crowned)) if crowned else (None, None, ())
+    return known, known.outcome.seconds, known.outcome.samples
 
 
 def _samples(crowned: Crowned | None) -> tuple[float, ...]:
@@ -198,7 +281,8 @@ def _samples(crowned: Crowned | None) -> tuple[float, ...]:
     return crowned.times.get(crowned.winner.candidate.number) or crowned.winner.outcome.samples
 
 
-def _display(title: str, progress: bool | None) -> ProgressDisplay:
+def display_of(title: str, progress: bool | None) -> ProgressDisplay:
+    """A line on stderr if `progress` says so; None: where that is a terminal."""
     if progress or (progress is None and sys.stderr.isatty()):
         return TerminalProgress(title, Console(stderr=True))
     return NoProgress()

@@ -58,12 +58,14 @@ def interleaved(
     rounds: int,
     placements: int = 7,
     wall: bool = False,
+    rested: dict[str, list[float]] | None = None,
 ) -> dict[str, list[float]]:
     """Seconds a call, `rounds` samples of each contender in turn over so many placements.
 
-    Processor time of the thread; with `wall`, for kernels on several threads, wall time, and each sample
-    begins after the threads of the one before it have gone to sleep. A call slower than a second is timed
-    once.
+    Processor time of the thread; with `wall`, for kernels on several threads, wall time: each contender rests
+    until the threads of the one before it have gone to sleep, then makes one call, which `rested` takes,
+    and is called in a row for as long as a sample takes before the sample begins. A call slower than a second
+    is timed once.
     """
     clock = time.perf_counter if wall else time.thread_time
     placements = min(placements, rounds)
@@ -80,7 +82,12 @@ def interleaved(
                     continue
                 if wall:
                     time.sleep(SETTLE)
+                start = clock()
                 call()
+                if rested is not None:
+                    rested.setdefault(name, []).append(clock() - start)
+                while wall and clock() - start < SAMPLE_SECONDS:
+                    call()
                 if name not in repeats:
                     repeats[name] = _repeats(call, clock)
                 start = clock()

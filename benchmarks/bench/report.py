@@ -107,13 +107,13 @@ def _interval(r: Result, name: str) -> str:
 
 def _beside(r: Result, name: str) -> str:
     """Beside the next round size: time over ours, and GFLOP/s of ours over its. Beside one thread: time over
-    ours."""
+    ours, of calls in a row and of the first call after a rest."""
     if name not in r["ratio"]:
         return "-"
     ratio = r["ratio"][name]["median"]
     if name == "round":
         return f"time {ratio:.2f}, GFLOP/s {ratio * r['flops'] / r['round_flops']:.2f}"
-    return f"{ratio:.2f}"
+    return f"{ratio:.2f} in a row, {r['rested']['ratio'][name]['median']:.2f} after a rest"
 
 
 def _row(cells: Sequence[str]) -> str:

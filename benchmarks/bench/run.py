@@ -72,8 +72,12 @@ def run(w: Workload, s: Settings, limits: Limits) -> dict[str, Any]:
             else:
                 entered[name] = (c, arrays)
     before = peak.peaks(s.target, s.threads, statistics.median)
-    samples = measure.interleaved(entered, s.rounds, s.placements, wall=s.threads > 1)
-    result = summary(samples, [n for n in entered if n not in ("default", "tuned", *BESIDE)])
+    rested: dict[str, list[float]] = {}
+    samples = measure.interleaved(entered, s.rounds, s.placements, s.threads > 1, rested)
+    competing = [n for n in entered if n not in ("default", "tuned", *BESIDE)]
+    result = summary(samples, competing)
+    # A thread alone does not rest between samples.
+    result["rested"] = summary(rested, competing) if s.threads > 1 else None
     demand = Demand.of(func)
     after = peak.peaks(s.target, s.threads, statistics.median)
     limit = bound(demand, replace(limits, peaks={n: max(before[n], v) for n, v in after.items()}))

@@ -10,6 +10,9 @@ import numpy as np
 
 from .inputs import Array
 
+# Elements looked at together: 128 KiB of float64.
+_PIECE = 1 << 14
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expected:
@@ -46,11 +49,33 @@ def check(expected: Expected, arrays: Sequence[Array]) -> CheckResult:
         got = arrays[position]
         if got.shape != want.shape:
             raise ValueError(f"the output {name!r} has the shape {want.shape}, got an array of {got.shape}")
+        if (least := _worst_of_floats(got, want, tolerance)) is not None:
+            worst = max(worst, least)
+            continue
         ratio = _ratios(got, want, tolerance)
         if ratio.size and not float(ratio.max()) <= 1.0:
             return CheckResult(False, float(ratio.max()), _message(name, got, want, tolerance, ratio))
         worst = max(worst, float(ratio.max(initial=0.0)))
     return CheckResult(True, worst, "")
+
+
+def _worst_of_floats(got: Array, want: Array, tolerance: Array) -> float | None:
+    """The largest |got - want| / tolerance of plain cases, piece by piece so that temporaries stay in
+    the caches: None where an element may be wrong, not finite, or without tolerance: a matter for _ratios."""
+    if want.dtype != np.float64 or got.dtype.kind != "f" or not got.flags.c_contiguous:
+        return None
+    flat = got.reshape(-1), want.reshape(-1), tolerance.reshape(-1)
+    room = np.empty(min(_PIECE, got.size), dtype=np.float64)
+    worst = 0.0
+    with np.errstate(all="ignore"):
+        for start in range(0, got.size, _PIECE):
+            seen, reference, allowed = (a[start : start + _PIECE] for a in flat)
+            ratio = np.subtract(seen, reference, out=room[: len(seen)])
+            np.divide(np.abs(ratio, out=ratio), allowed, out=ratio)
+            worst = max(worst, piece := float(ratio.max()))
+            if not piece <= 1.0:
+                return None
+    return worst
 
 
 def _ratios(got: Array, want: Array, tolerance: Array) -> Array:

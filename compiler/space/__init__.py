@@ -3,7 +3,7 @@
 from .default import default_configs, default_schedule, default_schedules
 from .features import FEATURE_NAMES, FEATURE_SCHEMA
 from .population import Population, SketchColumns
-from .sketch import Constraint, SearchSpace, Sketch
+from .sketch import Constraint, SearchSpace, Sketch, features_of_schedule
 from .space import space_of
 from .user import KnobConstraint, SpaceError, SpaceFunction, user_space
 
@@ -21,6 +21,7 @@ __all__ = [
     "default_configs",
     "default_schedule",
     "default_schedules",
+    "features_of_schedule",
     "space_of",
     "user_space",
 ]

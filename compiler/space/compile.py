@@ -1,13 +1,16 @@
-"""Polynomials over knobs as NumPy columns, with common subexpressions shared: evaluated step by step, and as
-straight-line Python once it pays."""
+"""Polynomials over knobs as NumPy columns: common subexpressions are shared, and each step writes into a row
+that is there already."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..arith import Atom, Fn, Knob, Poly
+from .accesses import LINE
 
 _FN = {
     "ceildiv": "ceil({})",
@@ -26,9 +29,6 @@ _UFUNCS: dict[str, Callable[..., np.ndarray]] = {
     "/": np.divide,
     ">=": np.greater_equal,
 }
-#: Evaluations after which Python code is worth making: that takes as long as several of them.
-_STEPS_FIRST = 6
-
 #: A step: the column it makes, the function, and what it takes: columns by name, or numbers.
 _Step = tuple[str, Callable[..., np.ndarray], tuple[str | float, ...]]
 
@@ -95,50 +95,118 @@ class Evaluator:
     def __init__(self, texts: Mapping[str, str], outputs: tuple[str, ...]) -> None:
         self._texts = texts
         self._outputs = outputs
-        self._steps: dict[tuple[int, ...] | None, list[_Step]] = {}
-        self._calls = 0
-        self._made: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+        self._plans: dict[tuple[int, ...] | None, _Plan] = {}
 
     def __call__(
         self, columns: np.ndarray, out: np.ndarray, chosen: tuple[int, ...] | None = None
     ) -> np.ndarray:
-        """columns: shape (knobs, n). out: shape (outputs or chosen, n)."""
-        if chosen is None:
-            self._calls += 1
-            if self._calls > _STEPS_FIRST:
-                if self._made is None:
-                    self._made = self._code(len(columns))
-                return self._made(columns, out)
-        outputs = self._outputs if chosen is None else [self._outputs[n] for n in chosen]
-        if chosen not in self._steps:
-            self._steps[chosen] = self._needed(outputs)
-        found: dict[str, np.ndarray] = {f"k{n}": column for n, column in enumerate(columns)}
-        for name, function, given in self._steps[chosen]:
-            found[name] = function(*[found[x] if type(x) is str else x for x in given])
-        for row, o in zip(out, outputs, strict=True):
-            row[:] = found[o] if o[0] in "kv" else float(o)
+        """columns: shape (knobs, n). out: shape (outputs or chosen, n), of the same floating-point type."""
+        plan = self._plans.get(chosen)
+        if plan is None:
+            outputs = self._outputs if chosen is None else [self._outputs[n] for n in chosen]
+            plan = self._plans[chosen] = _planned(self._texts, outputs, len(columns))
+        n = out.shape[1]
+        # Rows a power of two apart would be mistaken for each other while they are written and read.
+        rooms = np.empty((plan.rooms, n + LINE // out.itemsize), out.dtype)[:, :n]
+        values: list[Any] = [*columns, *out, *rooms, *plan.numbers]
+        for function, given, made in plan.steps:
+            if len(given) == 2:
+                function(values[given[0]], values[given[1]], out=values[made])
+            else:
+                function(values[given[0]], out=values[made])
+        for row, source in plan.copies:
+            out[row] = values[source]
         return out
 
-    def _needed(self, outputs: Sequence[str]) -> list[_Step]:
-        """The steps that the outputs need, in order."""
-        needed = set(outputs)
-        out: list[_Step] = []
-        for name, text in reversed(tuple(self._texts.items())):
-            if name in needed:
-                steps = _parsed(name, text)
-                needed.update(x for _, _, given in steps for x in given if type(x) is str)
-                out += reversed(steps)
-        return out[::-1]
 
-    def _code(self, knobs: int) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        lines = [f"k{n} = K[{n}]" for n in range(knobs)]
-        lines += [f"{name} = {text}" for name, text in self._texts.items()]
-        lines += [*(f"out[{n}] = {o}" for n, o in enumerate(self._outputs)), "return out"]
-        names: dict[str, object] = dict(_UFUNCS)
-        exec("def evaluate(K, out):\n " + "\n ".join(lines), names)
-        made = names["evaluate"]
-        assert callable(made)
-        return made
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Steps over values by number: the knobs' columns, the outputs, `rooms` for what is needed in between,
+    and numbers. Then rows of the output that are copies of other values."""
+
+    steps: tuple[tuple[Callable[..., np.ndarray], tuple[int, ...], int], ...]
+    copies: tuple[tuple[int, int], ...]
+    rooms: int
+    numbers: tuple[float, ...]
+
+
+def _planned(texts: Mapping[str, str], outputs: Sequence[str], knobs: int) -> _Plan:
+    """Each column is computed where it is needed: in its row of the output, else in a room that is given to
+    others after its last use."""
+    steps, same = _shared(_needed(texts, outputs))
+    wanted = [same.get(o, o) if o[0] in "kv" else float(o) for o in outputs]
+    made = {name for name, _, _ in steps}
+    places: dict[str | float, int] = {f"k{n}": n for n in range(knobs)}
+    rows: dict[str, int] = {}
+    copies: list[tuple[int, str | float]] = []
+    for row, o in enumerate(wanted):
+        if isinstance(o, str) and o in made and o not in rows:
+            rows[o] = row
+        else:
+            copies.append((row, o))
+    last = {x: at for at, (_, _, given) in enumerate(steps) for x in given}
+    first_room = knobs + len(outputs)
+    free: list[int] = []
+    rooms = 0
+    numbers: dict[float, None] = {}
+    out: list[tuple[Callable[..., np.ndarray], tuple[str | float, ...], int]] = []
+    at_step: list[tuple[int, ...]] = []
+    for at, (name, function, given) in enumerate(steps):
+        numbers.update(dict.fromkeys(x for x in given if isinstance(x, float)))
+        at_step.append(tuple(places[x] if isinstance(x, str) else -1 for x in given))
+        # What is used for the last time makes room for what is made of it.
+        free += {places[x] for x in given if last[x] == at and isinstance(x, str) and places[x] >= first_room}
+        if name in rows:
+            places[name] = knobs + rows[name]
+        else:
+            if not free:
+                free.append(first_room + rooms)
+                rooms += 1
+            places[name] = free.pop()
+        out.append((function, given, places[name]))
+    numbers.update(dict.fromkeys(o for _, o in copies if isinstance(o, float)))
+    places |= {x: first_room + rooms + n for n, x in enumerate(numbers)}
+    return _Plan(
+        tuple(
+            (f, tuple(places[x] if p < 0 else p for x, p in zip(given, known, strict=True)), to)
+            for (f, given, to), known in zip(out, at_step, strict=True)
+        ),
+        tuple((row, places[o]) for row, o in copies),
+        rooms,
+        tuple(numbers),
+    )
+
+
+def _needed(texts: Mapping[str, str], outputs: Sequence[str]) -> list[_Step]:
+    """The steps that the outputs need, in order."""
+    needed = set(outputs)
+    out: list[_Step] = []
+    for name, text in reversed(tuple(texts.items())):
+        if name in needed:
+            steps = _parsed(name, text)
+            needed.update(x for _, _, given in steps for x in given if type(x) is str)
+            out += reversed(steps)
+    return out[::-1]
+
+
+def _shared(steps: Sequence[_Step]) -> tuple[list[_Step], dict[str, str | float]]:
+    """The steps without those of numbers alone, those that change nothing, and those that were done before;
+    and for each that was left out, what it is instead."""
+    same: dict[str, str | float] = {}
+    known: dict[tuple[Callable[..., np.ndarray], tuple[str | float, ...]], str] = {}
+    out: list[_Step] = []
+    for name, function, given in steps:
+        now = tuple(same.get(x, x) if isinstance(x, str) else x for x in given)
+        if not any(isinstance(x, str) for x in now):
+            same[name] = float(function(*now))
+        elif function in (np.multiply, np.divide) and now[1] == 1.0:
+            same[name] = now[0]
+        elif (function, now) in known:
+            same[name] = known[function, now]
+        else:
+            known[function, now] = name
+            out.append((name, function, now))
+    return out, same
 
 
 def _parsed(name: str, text: str) -> list[_Step]:

@@ -20,6 +20,7 @@ from .contraction_tiles import ContractionTiles
 from .groups import Group
 from .rows_in_memory import last_dim
 from .sketch import Constraint
+from .staged_tiles import StagedTiles, long_reduction
 from .windows import Windows, lane_stride
 
 #: Lanes that an axis has where another one has as many.
@@ -29,12 +30,13 @@ FEW_LANES = 4
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """One structure. lane: the position of the iteration variable whose steps are vector lanes, or None for
-    scalar code."""
+    scalar code. staged: the reduction is taken block by block, with the sums kept in a cache between them."""
 
     lane: int | None
     packed: tuple[Buffer, ...]
     inline: bool
     name: str
+    staged: bool = False
 
     @property
     def fallback(self) -> bool:
@@ -43,7 +45,7 @@ class Contraction:
 
     def apply(self, sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
         """Applies the structure; answers what the knobs must satisfy."""
-        tiles = ContractionTiles(sch, group, self, target, tag)
+        tiles = (StagedTiles if self.staged else ContractionTiles)(sch, group, self, target, tag)
         tiles.apply()
         return tiles.constraints
 
@@ -105,7 +107,15 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     for lane, packed in (*choices, scalar):
         # What is packed is made where it is packed.
         for inline in (True, False) if produced - set(packed) else (bool(produced),):
-            yield Contraction(lane, packed, inline, _name(main, lane, packed, inline, group))
+            name = _name(main, lane, packed, inline, group)
+            yield Contraction(lane, packed, inline, name)
+            # What is packed ahead lies in the order of the tiles however long the reduction is.
+            if (
+                lane is not None
+                and not constants_of(func, main)
+                and long_reduction(func, main, target) is not None
+            ):
+                yield Contraction(lane, packed, inline, f"{name}, blocks of the reduction", True)
 
 
 def _scatters(main: Block, n: int) -> bool:

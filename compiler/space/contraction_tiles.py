@@ -16,12 +16,12 @@ from .batches import batches
 from .factors import (
     MAX_BODY,
     MAX_LOADS,
-    MAX_PANEL_BYTES,
     MIN_ACCUMULATORS,
     REGISTERS,
     TILES,
     divisors,
     fit,
+    panel_bytes,
 )
 from .groups import Group
 from .lanes import lane_widths
@@ -37,6 +37,9 @@ PANELS = (1, 2)
 class ContractionTiles(Tiling):
     """Applies one structure of a contraction."""
 
+    #: Whether the last tiles are moved back to end with the loop; else they are masked.
+    overlaps = True
+
     def __init__(self, sch: Schedule, group: Group, choice: Contraction, target: Target, tag: str) -> None:
         super().__init__(sch, group, target, tag)
         self.choice = choice
@@ -47,6 +50,8 @@ class ContractionTiles(Tiling):
         #: The loop that packed panels are made in, and how many vectors of lanes stand in a register tile.
         self.panels: LoopRV | None = None
         self.vectors: Knob | None = None
+        #: The length of a panel.
+        self.panel = poly(1)
         #: The widest dtype's bytes, for the size of panels.
         self.element = max(b.dtype.bytes for b in (self.main.buffer, *buffers_read(self.main)))
 
@@ -55,18 +60,9 @@ class ContractionTiles(Tiling):
         sch = self.sch
         loops = sch.get_loops(self.block)
         if self.choice.lane is not None:
-            extent = self.main.iters[self.choice.lane].extent
-            self.lanes = self.knob("vl", lane_widths(self.target, self.main, extent))
+            self.lanes = self.lanes_of(self.choice.lane)
         last = self.result_in_registers()
-        producers = {sch.func.block(p)[1].buffer: p for p in self.group.producers}
-        self.place_producers([p for b, p in producers.items() if b not in self.choice.packed])
-        packs = [
-            (b, sch.cache_read(self.block, self.slot(b), "local", self.pack_order(b)))
-            for b in self.choice.packed
-        ]
-        turned = {b: sch.cache_read(copy, 0, "register") for b, copy in packs if self.is_turned(b)}
-        for name in (producers[b] for b in self.choice.packed if b in producers):
-            sch.compute_inline(sch.get_block(name))
+        packs, turned = self.place_operands()
         outer, middle, tile = self.tile_spatial(loops)
         serial, unrolled = self.tile_reduction(loops)
         lane = [tile.pop()] if self.lanes is not None else []
@@ -77,18 +73,48 @@ class ContractionTiles(Tiling):
             sch.unroll(loop)
         if last is not None:
             self.move_epilogue(last, middle[-1])
+        self.place_packs(packs, turned, middle[-1], self.panels)
+        sch.decompose_reduction(self.block, serial[0])
+
+    def lanes_of(self, n: int) -> Knob:
+        """The number of lanes along an iteration variable."""
+        return self.knob("vl", lane_widths(self.target, self.main, self.main.iters[n].extent))
+
+    def place_operands(self) -> tuple[list[tuple[Buffer, BlockRV]], dict[Buffer, BlockRV]]:
+        """Inlines or places the producers, and copies what is packed: the copies, and those of them that are
+        made by blocks of registers."""
+        sch = self.sch
+        producers = {sch.func.block(p)[1].buffer: p for p in self.group.producers}
+        self.place_producers([p for b, p in producers.items() if b not in self.choice.packed])
+        packs = [
+            (b, sch.cache_read(self.block, self.slot(b), "local", self.pack_order(b)))
+            for b in self.choice.packed
+        ]
+        turned = {b: sch.cache_read(copy, 0, "register") for b, copy in packs if self.is_turned(b)}
+        for name in (producers[b] for b in self.choice.packed if b in producers):
+            sch.compute_inline(sch.get_block(name))
+        return packs, turned
+
+    def place_packs(
+        self,
+        packs: list[tuple[Buffer, BlockRV]],
+        turned: dict[Buffer, BlockRV],
+        tile: LoopRV,
+        panels: LoopRV | None,
+    ) -> None:
+        """Packs constants before the calls, in the order of the tiles, and the others in each iteration of
+        `panels`."""
         for buffer, copy in packs:
             if buffer in self.ahead:
-                pack_ahead(sch, copy, middle[-1])
+                pack_ahead(self.sch, copy, tile)
+                continue
+            assert panels is not None
+            made = self.sch.compute_at(copy, panels)
+            self.limit_panel(buffer, made)
+            if buffer in turned:
+                self.turn_pack(buffer, made, turned[buffer])
             else:
-                assert self.panels is not None
-                made = sch.compute_at(copy, self.panels)
-                self.limit_panel(buffer, made)
-                if buffer in turned:
-                    self.turn_pack(buffer, made, turned[buffer])
-                else:
-                    self.move_pack(buffer, made)
-        sch.decompose_reduction(self.block, serial[0])
+                self.move_pack(buffer, made)
 
     def place_producers(self, names: list[str]) -> None:
         """Inlines the producers, or leaves each in a nest of its own with its last loop in lanes."""
@@ -150,7 +176,8 @@ class ContractionTiles(Tiling):
             t = self.knob(f"{it.name}_t", fit(PANELS if panels else TILES, it.extent))
             beside = self.vectors_of(it.extent) if width else it.extent
             r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, beside))
-            new = self.sch.split(loops[n], [None, t, r, *width], overlap=1 + len(width))
+            overlap = 1 + len(width) if self.overlaps else 0
+            new = self.sch.split(loops[n], [None, t, r, *width], overlap=overlap)
             outer.append(new[0])
             middle.append(new[1])
             tile.append(new[2])
@@ -160,6 +187,7 @@ class ContractionTiles(Tiling):
                 vectors, lanes = poly(r), new[3]
                 self.vectors, self.panels = r, new[0]
                 size, slack = size * self.lanes, 4 * self.lanes.domain[-1] - 1
+                self.panel = size
                 most_vectors = -(-extent // self.lanes.domain[-1])
             else:
                 rows = rows * r
@@ -209,15 +237,8 @@ class ContractionTiles(Tiling):
     def move_epilogue(self, last: str, at: LoopRV) -> None:
         """The block behind the reduction takes the register tile at the end of each middle tile."""
         block = self.sch.get_block(last)
-        _, b = self.sch.func.block(last)
-        result = self.sch.func.block(self.group.main)[1].buffer
         loops = self.sch.reverse_compute_at(block, at)
-        lane: LoopRV | None = None
-        if self.choice.lane is not None:
-            it = self.main.iters[self.choice.lane]
-            d = next(d for d, e in enumerate(self.main.indices) if e.atom == it)
-            read = next(x for x in loads(b.value) if x.buffer is result)
-            lane = loops[[poly(v) for v in b.iters].index(read.indices[d])]
+        lane = self.lane_loop(last, loops) if self.choice.lane is not None else None
         for loop in loops:
             if loop is not lane and loop.var.extent.const != 1:
                 self.sch.unroll(loop)
@@ -229,6 +250,16 @@ class ContractionTiles(Tiling):
             behind = loops[loops.index(lane) + 1 :]
             if behind:
                 self.sch.reorder(registers, *behind, lanes)
+
+    def lane_loop(self, last: str, loops: list[LoopRV]) -> LoopRV:
+        """The one of the loops of the block behind the reduction that runs along the lanes."""
+        assert self.choice.lane is not None
+        _, b = self.sch.func.block(last)
+        result = self.sch.func.block(self.group.main)[1].buffer
+        it = self.main.iters[self.choice.lane]
+        d = next(d for d, e in enumerate(self.main.indices) if e.atom == it)
+        read = next(x for x in loads(b.value) if x.buffer is result)
+        return loops[[poly(v) for v in b.iters].index(read.indices[d])]
 
     def is_turned(self, buffer: Buffer) -> bool:
         """Whether a packed copy is made by blocks of registers: read along the last dimension of the source,
@@ -244,7 +275,7 @@ class ContractionTiles(Tiling):
         panel = poly(self.element)
         for loop in loops:
             panel = panel * loop.var.extent
-        self.limit(f"panel of {buffer.name}", panel, MAX_PANEL_BYTES)
+        self.limit(f"panel of {buffer.name}", panel, panel_bytes(self.target))
 
     def turn_pack(self, buffer: Buffer, loops: list[LoopRV], rows: BlockRV) -> None:
         """Copies square blocks: vectors along the source's rows, then vectors across these."""

@@ -19,12 +19,12 @@ from .ahead import pack_ahead
 from .factors import (
     MAX_BODY,
     MAX_LOADS,
-    MAX_PANEL_BYTES,
     MIN_ACCUMULATORS,
     REGISTERS,
     TILES,
     divisors,
     fit,
+    panel_bytes,
 )
 from .groups import Group
 from .lanes import copy_in_lanes
@@ -274,7 +274,7 @@ class DotProductTiles(Tiling):
         panel = poly(1)
         for loop in loops:
             panel = panel * loop.var.extent
-        self.limit("panel", panel * (4 // self.choice.steps), MAX_PANEL_BYTES)
+        self.limit("panel", panel * (4 // self.choice.steps), panel_bytes(self.target))
         *others, serial, lane, steps = loops
         outer, lanes = self.sch.split(lane, [None, self.choice.lanes])
         self.sch.reorder(*others, serial, outer, steps, lanes)

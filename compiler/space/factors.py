@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product as cartesian
 
 from ..arith import Poly, evaluate
+from ..target import Target
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
@@ -19,13 +20,25 @@ MAX_LOADS = 7
 WASTE = 1.1
 #: Channels up to this prime number are unrolled whole.
 MAX_PRIME = 13
-#: Packed panels larger than this leave every cache.
+#: Packed panels larger than this are better not packed, however large the last cache is.
 MAX_PANEL_BYTES = 4 << 20
+
+
+def panel_bytes(target: Target) -> int:
+    """Bytes of a packed panel that stays in the last cache of a target."""
+    return min(MAX_PANEL_BYTES, target.l3 or target.l2 or target.l1d or MAX_PANEL_BYTES)
 
 
 def divisors(n: int, at_most: int) -> tuple[int, ...]:
     """Ascending."""
     return tuple(d for d in range(1, min(n, at_most) + 1) if n % d == 0)
+
+
+def blocks(sizes: tuple[int, ...], most: int = 6) -> tuple[int, ...]:
+    """At most so many of the ascending sizes, spread evenly, the largest among them."""
+    if len(sizes) <= most:
+        return sizes
+    return tuple(sizes[-1 - n * (len(sizes) - 1) // (most - 1)] for n in reversed(range(most)))
 
 
 def fit(domain: tuple[int, ...], extent: Poly) -> tuple[int, ...]:

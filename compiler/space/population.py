@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from ..arith import Knob, product
 from ..ir import PrimFunc
+from .accesses import LINE
 from .compile import ColumnCompiler
+from .enumeration import Enumerator
 from .features import FEATURE_NAMES, feature_columns
+from .steps import Steps, products_of
 
 if TYPE_CHECKING:
     from .sketch import Constraint
@@ -56,8 +59,15 @@ def parts_of(knobs: Sequence[Knob], constraints: Sequence[Constraint]) -> list[P
 
 
 _CHUNK = 2048
+#: Configs whose features are evaluated at once: a column is then computed in about as long as calling NumPy
+#: for it takes, and all columns still stay in the outer caches.
+_EVALUATED = 4096
 _ROUNDS = 200
-#: Configs of a part that are all looked at, where draws find few that are legal.
+#: How often children are made for those that were not legal.
+_TRIES = 8
+#: Children beyond those that are missing, so that the last ones do not take many tries.
+_SPARE = 32
+#: Draws after which a part that has more configs is gone through knob by knob, to find all that are legal.
 _MOST = 1 << 17
 
 
@@ -84,12 +94,15 @@ class SketchColumns:
         self._rules = tuple(rules)
         self.domains = [np.array(k.domain, np.int64) for k in knobs]
         self._labels = [c.label for c in constraints]
+        values = [c.value for c in constraints]
         compiler = ColumnCompiler(knobs)
-        self._values = compiler.compile([compiler.emit(c.value) for c in constraints])
-        self._limits = np.array([c.at_most for c in constraints], np.float32)[:, None]
+        self._values = compiler.compile([compiler.emit(v) for v in values])
+        self._limits = np.array([c.at_most for c in constraints], np.float64).reshape(-1, 1)
+        self._enumerator = Enumerator(knobs, self.domains, values, self._limits, self._values)
         self._whole = Part(tuple(range(len(knobs))), tuple(range(len(constraints))))
         #: What can be drawn apart; rules see whole configs.
         self._parts = [] if rules else parts_of(knobs, constraints)
+        self._steps = Steps(self.domains, products_of(knobs, values))
         compiler = ColumnCompiler(knobs)
         self._features = compiler.compile(feature_columns(func, main, index, compiler))
 
@@ -99,9 +112,10 @@ class SketchColumns:
         return product(len(k.domain) for k in self.knobs).const or 1
 
     def _broken(self, population: Population) -> NDArray[np.bool_]:
-        """shape (constraints, n): where a constraint does not hold."""
-        columns = population.T.astype(np.float32)
-        out = np.empty((len(self._labels), columns.shape[1]), np.float32)
+        """shape (constraints, n): where a constraint does not hold. Float64 is exact for the sizes of loops
+        and buffers."""
+        columns = population.T.astype(np.float64)
+        out = np.empty((len(self._labels), columns.shape[1]))
         broken = np.empty(out.shape, np.bool_)
         np.greater(self._values(columns, out), self._limits, out=broken)
         return broken
@@ -111,8 +125,8 @@ class SketchColumns:
         if part is self._whole:
             return self.valid(population)
         chosen = part.constraints
-        out = np.empty((len(chosen), len(population)), np.float32)
-        values = self._values(population.T.astype(np.float32), out, chosen)
+        out = np.empty((len(chosen), len(population)))
+        values = self._values(population.T.astype(np.float64), out, chosen)
         holds: NDArray[np.bool_] = np.logical_and.reduce(values <= self._limits[list(chosen)], axis=0)
         return holds
 
@@ -158,8 +172,10 @@ class SketchColumns:
         found: list[Population] = []
         have = drawn = 0
         for _ in range(_ROUNDS):
-            if size <= max(_CHUNK, min(drawn, _MOST)):
-                return _picked(self._every(part), n, rng)
+            if size <= max(_CHUNK, min(drawn, _MOST)) or drawn >= _MOST:
+                every = self._every(part, rng)
+                assert every is not None
+                return _picked(every, n, rng)
             new = self._drawn(part, max(4 * n, _CHUNK), rng)
             drawn += len(new)
             new = new[self._holds(new, part)]
@@ -174,12 +190,19 @@ class SketchColumns:
             part, [d[rng.integers(0, len(d), n)] for d in (self.domains[k] for k in part.knobs)], n
         )
 
-    def _every(self, part: Part) -> Population:
-        """Every legal config of a part."""
-        domains = [self.domains[k] for k in part.knobs]
-        columns = [g.ravel() for g in np.meshgrid(*domains, indexing="ij")]
-        every = self._filled(part, columns, len(columns[0]) if columns else 1)
-        return every[self._holds(every, part)]
+    def _every(self, part: Part, rng: np.random.Generator | None = None) -> Population | None:
+        """Every legal config of a part, in the order of its domains; None where they are too many to look at,
+        or with `rng` some of them."""
+        found = self._enumerator.legal(part.knobs, rng)
+        if found is None or part is not self._whole or not self._rules:
+            return found
+        if len(found) > _MOST:
+            if rng is None:
+                return None
+            found = found[np.sort(rng.permutation(len(found))[:_MOST])]
+        for rule in self._rules:
+            found = found[rule.allowed(found)]
+        return found
 
     def _filled(self, part: Part, columns: Sequence[NDArray[np.int64]], n: int) -> Population:
         """n configs with these columns for the part, and the same number everywhere for other knobs."""
@@ -189,31 +212,44 @@ class SketchColumns:
             out[:, k] = column
         return out
 
-    def enumerate(self) -> Population:
-        """Every legal config, for spaces of moderate size."""
-        return self._every(self._whole)
+    def every(self, most: int) -> Population | None:
+        """Every legal config, in the order of the domains; None where they are more than `most`, or too many
+        would have to be looked at."""
+        found = self._every(self._whole)
+        return found if found is not None and len(found) <= most else None
 
     def mutate(self, population: Population, n: int, rng: np.random.Generator) -> Population:
-        """Up to n legal children: a quarter of the knobs from a second parent, and about one and a half drawn
-        anew."""
+        """n legal children, fewer where they are hard to find: a quarter of the knobs from a second parent,
+        and one or two changed: by a step in the domain, by a factor that moves to another knob or comes from
+        it, or drawn anew."""
         if not len(population) or not self.knobs:
             return population[:0]
-        first = population[rng.integers(0, len(population), n)]
-        second = population[rng.integers(0, len(population), n)]
-        child = np.where(rng.random(first.shape) < 0.25, second, first)
-        for k, d in enumerate(self.domains):
-            fresh = rng.random(n) < 1.5 / len(self.domains)
-            child[fresh, k] = d[rng.integers(0, len(d), int(fresh.sum()))]
-        return child[self.valid(child)]
+        found = [population[:0]]
+        missing = n
+        for _ in range(_TRIES):
+            children = self._steps.children(population, missing + missing // 2 + _SPARE, rng)
+            children = children[self.valid(children)]
+            found.append(children[:missing])
+            missing -= len(found[-1])
+            if not missing:
+                break
+        return np.concatenate(found)
+
+    def neighbours(self, population: Population) -> Population:
+        """Every legal config that differs from one of the population in a single knob, or in two of a product
+        that a constraint bounds, whose product stays as it is: a factor moves from one to the other. None of
+        the population itself; each once, the nearest in the order of the domains first."""
+        return self._steps.beside(population, self.valid)
 
     def features(self, population: Population, chosen: tuple[int, ...] | None = None) -> NDArray[np.float32]:
         """shape (n, len(FEATURE_NAMES)), or (n, len(chosen)) of those with these numbers."""
         n, count = len(population), len(FEATURE_NAMES if chosen is None else chosen)
         columns = population.T.astype(np.float32)
         out = np.empty((n, count), np.float32)
-        buffer = np.empty((count, min(n, _CHUNK)), np.float32)
-        for start in range(0, n, _CHUNK):
-            part = columns[:, start : start + _CHUNK]
+        # Rows a power of two apart would share a few sets of the first-level cache while they are turned.
+        buffer = np.empty((count, min(n, _EVALUATED) + LINE // out.itemsize), np.float32)
+        for start in range(0, n, _EVALUATED):
+            part = columns[:, start : start + _EVALUATED]
             rows = buffer[:, : part.shape[1]]
-            out[start : start + _CHUNK] = self._features(part, rows, chosen).T
+            out[start : start + _EVALUATED] = self._features(part, rows, chosen).T
         return out

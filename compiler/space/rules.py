@@ -11,6 +11,7 @@ from ..schedule import Schedule
 from ..target import Target
 from .ahead import constants_of
 from .channels_last import channel_dot_products
+from .containment import Broken, contained
 from .contraction import contractions
 from .converted import converted
 from .convolution import convolutions
@@ -70,25 +71,36 @@ RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, put_together,
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """Every structure of a group, rule by rule. Where conversions can leave the loops, the other ones are
     worth a sketch only if none of those can be made."""
-    direct = any(True for rule in (dot_products, channel_dot_products) for _ in rule(func, group, target))
+    direct = any(not isinstance(s, Broken) for s in contained(_every_dot_product, func, group, target))
     # What is read only once is converted where it is read.
-    found = [] if direct or group.rows else list(converted(func, group, target, unconverted))
+    found = [] if direct or group.rows else list(contained(_converted, func, group, target))
     yield from found
+    made = any(not isinstance(s, Broken) for s in found)
     for structure in unconverted(func, group, target):
-        yield Fallback(structure) if found else structure
+        yield Fallback(structure) if made and not isinstance(structure, Broken) else structure
+
+
+def _converted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    return converted(func, group, target, unconverted)
+
+
+def _every_dot_product(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    yield from dot_products(func, group, target)
+    yield from channel_dot_products(func, group, target)
 
 
 def unconverted(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
     """The structures that leave elements as they are; likewise where the processor adds up products itself,
     which it also does along rows."""
-    found: list[Structure] = [*dot_products(func, group, target), *channel_dot_products(func, group, target)]
+    found: list[Structure] = list(contained(_every_dot_product, func, group, target))
     if found or group.rows:
-        found += lane_products(func, group, target)
+        found += contained(lane_products, func, group, target)
     yield from found
+    made = any(not isinstance(s, Broken) for s in found)
     for rule in RULES:
-        for structure in rule(func, group, target):
+        for structure in contained(rule, func, group, target):
             if structure not in found:
-                yield Fallback(structure) if found else structure
+                yield Fallback(structure) if made and not isinstance(structure, Broken) else structure
 
 
 def lane_products(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..ir import Block, LoopKind, PrimFunc, workload_key
+from ..ir import LoopKind, PrimFunc, workload_key
 from ..schedule import Schedule, ScheduleError
 from ..target import Target
+from .containment import RuleError, guarded
 from .dot import summed
 from .groups import Group, constants_first, groups_of, inline_elementwise
 from .rows import worked
 from .rules import Structure, structures
-from .sketch import Constraint, SearchSpace, Sketch
+from .sketch import Constraint, SearchSpace, Sketch, points
 from .threads import deal_out, share_out
 
 #: Structures of one workload; the rules give 2-6 for the usual operators.
@@ -24,9 +25,10 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
     """The sketches for the heaviest group of blocks, each with the first structure that fits for every other
     group.
 
-    A structure that cannot be made is left out, with its reason in `refused`; the program as written is the
-    last resort, and all there is to one that is scheduled already. Raises ValueError for a program over
-    sizes: what is fastest depends on them.
+    A structure that cannot be made is left out, with its reason in `refused`, and so is what a rule that
+    fails would have made, which `errors` tells; the program as written is the last resort, and all there is
+    to one that is scheduled already. Raises ValueError for a program over sizes: what is fastest depends on
+    them.
     """
     if func.sizes:
         names = ", ".join(map(repr, func.sizes))
@@ -36,20 +38,42 @@ def space_of(func: PrimFunc, target: Target) -> SearchSpace:
             f"ir.bind_sizes(func, {{{bound}}})"
         )
     if _is_scheduled(func):
-        return _as_written(func, {})
+        return _as_written(func, _Omitted())
+    omitted = _Omitted()
+    try:
+        base = guarded("inlining", func, _inlined, func, target)
+        for by_rows in (True, False):
+            groups = guarded("grouping", func, groups_of, base.func, by_rows=by_rows)
+            heavy = max(groups, key=lambda g: points(base.func.block(g.main)[1]))
+            sketches = _sketches(base, target, groups, heavy, omitted)
+            if sketches:
+                return SearchSpace(func, workload_key(func), tuple(sketches), omitted.refused, omitted.errors)
+    except (ScheduleError, RuleError) as e:
+        omitted.add("inlining", e)
+    return _as_written(func, omitted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Omitted:
+    """What is not in a space: structures that cannot be made, and rules that fail, each with the reason."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+
+    def add(self, structure: str, error: ScheduleError | RuleError) -> None:
+        if isinstance(error, RuleError):
+            self.errors.setdefault(error.rule, str(error))
+        else:
+            self.refused[structure] = f"{error.primitive}: {error.reason}"
+
+
+def _inlined(func: PrimFunc, target: Target) -> Schedule:
     base = Schedule(func)
     inline_elementwise(base)
     constants_first(base)
     if target.num_threads > 1 and target.math == "reassoc":
         deal_out(base, target.num_threads)
-    refused: dict[str, str] = {}
-    for by_rows in (True, False):
-        groups = groups_of(base.func, by_rows=by_rows)
-        heavy = max(groups, key=lambda g: _points(base.func.block(g.main)[1]))
-        sketches = _sketches(base, target, groups, heavy, refused)
-        if sketches:
-            return SearchSpace(func, workload_key(func), tuple(sketches), refused)
-    return _as_written(func, refused)
+    return base
 
 
 def _is_scheduled(func: PrimFunc) -> bool:
@@ -60,29 +84,33 @@ def _is_scheduled(func: PrimFunc) -> bool:
     )
 
 
-def _as_written(func: PrimFunc, refused: dict[str, str]) -> SearchSpace:
+def _as_written(func: PrimFunc, omitted: _Omitted) -> SearchSpace:
     sch = Schedule(func)
-    heavy = max((b for _, b in func.blocks()), key=_points)
+    heavy = max((b for _, b in func.blocks()), key=points)
     sketch = Sketch("as written", sch.func, sch.trace, (), (), heavy.name, 0)
-    return SearchSpace(func, workload_key(func), (sketch,), refused)
+    return SearchSpace(func, workload_key(func), (sketch,), omitted.refused, omitted.errors)
 
 
 def _sketches(
-    base: Schedule, target: Target, groups: list[Group], heavy: Group, refused: dict[str, str]
+    base: Schedule, target: Target, groups: list[Group], heavy: Group, omitted: _Omitted
 ) -> list[Sketch]:
     found: list[Sketch] = []
+    func = base.func
     for structure in _by_promise(base.func, heavy, target):
         if len(found) >= MAX_SKETCHES or (structure.fallback and found):
             continue
         try:
-            sketch = _sketch(base, target, groups, heavy, structure, len(found))
-        except ScheduleError as e:
-            refused[structure.name] = f"{e.primitive}: {e.reason}"
+            sketch = guarded(
+                structure.name, func, _sketch, base, target, groups, heavy, structure, len(found), omitted
+            )
+            legal = guarded(structure.name, func, _has_config, sketch)
+        except (ScheduleError, RuleError) as e:
+            omitted.add(structure.name, e)
             continue
-        if _has_config(sketch):
+        if legal:
             found.append(sketch)
         else:
-            refused[structure.name] = "no values of its knobs satisfy its constraints"
+            omitted.refused[structure.name] = "no values of its knobs satisfy its constraints"
     return found
 
 
@@ -95,15 +123,14 @@ def _by_promise(func: PrimFunc, group: Group, target: Target) -> list[Structure]
     return sorted(structures(func, group, target), key=lambda s: s.fallback)
 
 
-def _points(b: Block) -> int:
-    total = 1
-    for it in b.iters:
-        total *= it.extent.const or 1
-    return total * (2 if b.is_reduction else 1)
-
-
 def _sketch(
-    base: Schedule, target: Target, groups: list[Group], heavy: Group, structure: Structure, index: int
+    base: Schedule,
+    target: Target,
+    groups: list[Group],
+    heavy: Group,
+    structure: Structure,
+    index: int,
+    omitted: _Omitted,
 ) -> Sketch:
     sch = base.copy()
     constraints: list[Constraint] = []
@@ -115,7 +142,7 @@ def _sketch(
         if g is heavy:
             constraints += structure.apply(sch, g, target, tag)
         else:
-            constraints += _apply_first(sch, g, target, tag)
+            constraints += _apply_first(sch, g, target, tag, omitted)
         tiled = (worked(sch.func, g, before) if g.rows else []) or [summed(sch.func, g.main)]
         mains += tiled
         main = tiled[-1] if g is heavy else main
@@ -132,17 +159,22 @@ def _sketch(
     return sketch
 
 
-def _apply_first(sch: Schedule, group: Group, target: Target, tag: str) -> list[Constraint]:
+def _apply_first(
+    sch: Schedule, group: Group, target: Target, tag: str, omitted: _Omitted
+) -> list[Constraint]:
     """The first structure that fits a lighter group; its blocks stay as written when none does."""
     for structure in _by_promise(sch.func, group, target):
         trial = sch.copy()
         try:
-            constraints = structure.apply(trial, group, target, tag)
+            constraints = guarded(structure.name, sch.func, structure.apply, trial, group, target, tag)
         except ScheduleError:
+            continue
+        except RuleError as e:
+            omitted.add(structure.name, e)
             continue
         sch.adopt(trial)
         return constraints
     if len(group.rows) < 2:
         return []
     apart = (g for g in groups_of(sch.func, by_rows=False) if g.main in group.rows)
-    return [c for g in apart for c in _apply_first(sch, g, target, f"{tag}{g.main}_")]
+    return [c for g in apart for c in _apply_first(sch, g, target, f"{tag}{g.main}_", omitted)]

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ir import Block, PrimFunc, workload_key
+from ..ir import PrimFunc, workload_key
 from ..ir.func import fresh
 from ..schedule import Schedule
 from ..schedule.choose import Enumeration
 from .population import ColumnRule, Population
-from .sketch import Constraint, SearchSpace, Sketch
+from .sketch import Constraint, SearchSpace, Sketch, points
 
 SpaceFunction = Callable[[Schedule], object]
 """Applies primitives and samplers to a schedule; what it returns does not matter."""
@@ -70,7 +70,7 @@ def _sketch(sch: Schedule, name: str, index: int, constraints: Sequence[KnobCons
     knobs = tuple(sch.knobs.values())
     rules = [_rule(c, n, [k.name for k in knobs]) for n, c in enumerate(constraints)]
     covered = tuple(Constraint("factors fit the loop", p, 0) for p in sch.constraints)
-    main = max((b for _, b in sch.func.blocks()), key=_points).name
+    main = max((b for _, b in sch.func.blocks()), key=points).name
     return Sketch(
         name,
         sch.func,
@@ -82,13 +82,6 @@ def _sketch(sch: Schedule, name: str, index: int, constraints: Sequence[KnobCons
         (main,),
         tuple(r for r in rules if r is not None),
     )
-
-
-def _points(b: Block) -> int:
-    total = 2 if b.is_reduction else 1
-    for it in b.iters:
-        total *= it.extent.const or 1
-    return total
 
 
 def _name_of(f: Callable[..., object]) -> str:

@@ -64,6 +64,11 @@ def _blocked(size: int) -> Callable[..., tuple[object, ...]]:
     return layout
 
 
+def strips(extent: int) -> tuple[int, ...]:
+    """Rows of tiles in a strip; all of a short image is one, whose padding is made once."""
+    return tuple(s for s in STRIPS if s < extent) + ((extent,) if extent <= STRIPS[-1] else ())
+
+
 class WindowTiles(Tiling):
     """Applies one structure over windows."""
 
@@ -212,7 +217,7 @@ class WindowTiles(Tiling):
             extent = v.extent.const or 1
             r = self.factor(f"{v.name}_r", even_parts(extent, ROWS if v is rows and cols else PLACES))
             if v is rows:
-                t = self.knob(f"{v.name}_t", tuple(s for s in STRIPS if s == 1 or s < extent))
+                t = self.knob(f"{v.name}_t", strips(extent))
                 strip, middle, inner = sch.split(loops[v], [None, t, r], overlap=1)
                 self.limit(f"{v.name} beyond its extent", poly(t) * r - r, extent - 1)
                 between.append(middle)

@@ -8,5 +8,12 @@ from ..records import Settlement
 
 
 def digest_of(settlement: Settlement) -> str:
-    """SHA-256 of all its fields; JSON writes a float so that it reads back exactly."""
-    return hashlib.sha256(json.dumps(asdict(settlement), sort_keys=True).encode()).hexdigest()
+    """SHA-256 of its fields; JSON writes a float so that it reads back exactly.
+
+    A field that came after the first schema is left out at its default, so that what was settled before
+    keeps its digest.
+    """
+    said = asdict(settlement)
+    if not said["disturbed"]:
+        del said["disturbed"]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

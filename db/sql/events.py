@@ -5,17 +5,19 @@ from sqlalchemy import Connection, func, insert, select, update
 from ..checks import check_int, check_json, check_limit, check_text
 from ..records import Event
 from .clock import now_of
-from .job_rows import job_row, lock_job
+from .job_rows import job_row, lock_job, refuse_stale
 from .part import Part
 from .tables import events, jobs
 
 
 class EventPart(Part):
-    def add_event(self, job_id: str, kind: str, data: str) -> int:
+    def add_event(self, job_id: str, kind: str, data: str, epoch: int | None = None) -> int:
         check_text("kind", kind)
         check_json("data", data)
         with self._database.write() as conn:
-            lock_job(conn, job_id)
+            row = lock_job(conn, job_id)
+            if epoch is not None:
+                refuse_stale(row, epoch)
             now = now_of(conn)
             conn.execute(update(jobs).where(jobs.c.id == job_id).values(active_at=now))
             return append_event(conn, job_id, kind, data, now)
@@ -28,6 +30,14 @@ class EventPart(Part):
             query = select(events).where(events.c.job == job_id, events.c.seq > after)
             rows = conn.execute(query.order_by(events.c.seq).limit(limit))
             return [Event(**row._mapping) for row in rows]
+
+    def last_event(self, job_id: str, kind: str) -> Event | None:
+        check_text("kind", kind)
+        with self._database.read() as conn:
+            job_row(conn, job_id)
+            query = select(events).where(events.c.job == job_id, events.c.kind == kind)
+            row = conn.execute(query.order_by(events.c.seq.desc()).limit(1)).one_or_none()
+            return None if row is None else Event(**row._mapping)
 
 
 def append_event(conn: Connection, job_id: str, kind: str, data: str, now: float) -> int:

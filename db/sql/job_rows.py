@@ -10,6 +10,9 @@ from ..records import Job
 from ..words import FINAL_JOB_STATES
 from .tables import jobs
 
+REASON = 64 << 10
+"""The longest text of a job's reason."""
+
 JOB_COLUMNS = tuple(jobs.c[field.name] for field in fields(Job))
 
 

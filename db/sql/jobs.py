@@ -12,11 +12,9 @@ from ..words import FINAL_JOB_STATES, JOB_STATES, ORIGINS, FinalJobState, JobSta
 from .catalog import require, require_hardware
 from .clock import epoch_now, now_of
 from .events import append_event
-from .job_rows import JOB_COLUMNS, is_over, job_of, job_row, lock_job, refuse_stale
+from .job_rows import JOB_COLUMNS, REASON, is_over, job_of, job_row, lock_job, refuse_stale
 from .part import Part, new_id
 from .tables import jobs, targets, trials, workloads
-
-_REASON = 64 << 10
 
 
 class JobPart(Part):
@@ -79,23 +77,20 @@ class JobPart(Part):
             require_hardware(conn, hardware)
             if row.hardware not in (None, hardware):
                 raise Conflict(f"job {job_id} is bound to hardware {row.hardware}")
-            return _write(conn, job_id, hardware=hardware)
+            return write_job(conn, job_id, hardware=hardware)
 
-    def begin_search(self, job_id: str) -> int:
+    def begin_search(self, job_id: str, process: str = "") -> int:
+        check_text("process", process, empty=True)
         with self._database.write() as conn:
             row = lock_job(conn, job_id)
             if is_over(row.state):
                 raise JobOver(f"job {job_id} is {row.state}")
             if row.state == "paused":
                 raise Conflict(f"job {job_id} is paused")
-            now = now_of(conn)
-            if row.state in ("queued", "running"):
-                change_state(conn, row, "running", "", now)
-            _write(conn, job_id, epoch=row.epoch + 1, started_at=row.started_at or now, active_at=now)
-            return int(row.epoch) + 1
+            return begin(conn, row, process, now_of(conn))
 
     def set_waiting(self, job_id: str, reason: str) -> Job:
-        check_text("reason", reason, _REASON)
+        check_text("reason", reason, REASON)
         with self._database.write() as conn:
             row = lock_job(conn, job_id)
             if row.state not in ("queued", "running", "waiting"):
@@ -110,7 +105,7 @@ class JobPart(Part):
             return change_state(conn, row, "running", "", now_of(conn))
 
     def note(self, job_id: str, reason: str) -> Job:
-        check_text("reason", reason, _REASON, empty=True)
+        check_text("reason", reason, REASON, empty=True)
         with self._database.write() as conn:
             row = lock_job(conn, job_id)
             if row.state not in ("queued", "running"):
@@ -119,7 +114,7 @@ class JobPart(Part):
 
     def finish_job(self, job_id: str, epoch: int | None, state: FinalJobState, reason: str) -> Job:
         check_word("state", state, FINAL_JOB_STATES)
-        check_text("reason", reason, _REASON, empty=True)
+        check_text("reason", reason, REASON, empty=True)
         with self._database.write() as conn:
             row = lock_job(conn, job_id)
             if epoch is not None:
@@ -131,15 +126,43 @@ class JobPart(Part):
             return end_job(conn, lock_job(conn, job_id), "cancelled", "cancelled")
 
 
-def change_state(conn: Connection, row: Row[Any], state: JobState, reason: str, now: float) -> Job:
-    """Write a job's state and tell it as an event; no event where nothing changes."""
+def begin(conn: Connection, row: Row[Any], process: str, now: float) -> int:
+    """The next epoch of a job that is neither paused nor over."""
+    if row.state in ("queued", "running"):
+        change_state(conn, row, "running", "", now)
+    epoch = int(row.epoch) + 1
+    started = now if row.started_at is None else row.started_at
+    write_job(conn, row.id, epoch=epoch, started_at=started, active_at=now, process=process)
+    return epoch
+
+
+def change_state(
+    conn: Connection,
+    row: Row[Any],
+    state: JobState,
+    reason: str,
+    now: float,
+    still_since: float | None = None,
+) -> Job:
+    """Write a job's state and tell it as an event; no event where nothing changes.
+
+    One that is paused or ends stands still from now on, or from `still_since`; one that did stand still keeps
+    the time at which that began.
+    """
     if (row.state, row.reason) == (state, reason):
         return job_of(row)
-    waiting_since = (row.waiting_since or now) if state == "waiting" else None
-    finished_at = now if is_over(state) else None
+    still = state == "paused" or is_over(state)
+    before = row.finished_at if row.paused_at is None else row.paused_at
+    since = before if before is not None else now if still_since is None else still_since
     _tell(conn, row.id, state, reason, now)
-    return _write(
-        conn, row.id, state=state, reason=reason, waiting_since=waiting_since, finished_at=finished_at
+    return write_job(
+        conn,
+        row.id,
+        state=state,
+        reason=reason,
+        waiting_since=(row.waiting_since or now) if state == "waiting" else None,
+        finished_at=now if is_over(state) else None,
+        paused_at=since if still else None,
     )
 
 
@@ -165,7 +188,8 @@ def _tell(conn: Connection, job_id: str, state: JobState, reason: str, now: floa
     append_event(conn, job_id, "state", json.dumps({"state": state, "reason": reason}), now)
 
 
-def _write(conn: Connection, job_id: str, **values: Any) -> Job:
+def write_job(conn: Connection, job_id: str, **values: Any) -> Job:
+    """Set columns of a job, and nothing else: a state is changed by `change_state`."""
     return job_of(
         conn.execute(update(jobs).where(jobs.c.id == job_id).values(**values).returning(*JOB_COLUMNS)).one()
     )

@@ -70,7 +70,9 @@ def lease_state(conn: Connection, lease: Row[Any], ttl: float) -> LeaseState:
     unwanted = attempts.c.state != "settled"
     if ttl > 0:
         unwanted = attempts.c.state.in_(OPEN_ATTEMPTS) & or_(
-            jobs.c.state.in_(FINAL_JOB_STATES), trials.c.outcome == "cancelled"
+            jobs.c.state.in_(FINAL_JOB_STATES),
+            trials.c.outcome == "cancelled",
+            (jobs.c.state == "paused") & (attempts.c.state == "granted"),
         )
     rows = conn.execute(
         select(trials.c.id)

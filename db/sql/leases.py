@@ -16,7 +16,7 @@ from .lease_ends import end_lease, end_open_lease, sweep_leases
 from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
-from .silence import fail_silent_jobs, mark_silent_workers
+from .silence import mark_silent_workers, pause_lost_jobs
 from .tables import attempts, crashes, leases, trials, workers
 
 
@@ -87,7 +87,7 @@ class LeasePart(Part):
         with self._database.write() as conn:
             now = now_of(conn)
             mark_silent_workers(conn, now - worker_silence)
-            fail_silent_jobs(conn, now - local_silence)
+            pause_lost_jobs(conn, now - local_silence, now)
             return sweep_leases(conn, now)
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:

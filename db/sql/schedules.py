@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, exists, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, exists, func, insert, select, update
 
 from ..checks import check_seconds, check_text
 from ..errors import InvalidValue, NotFound
@@ -34,7 +34,11 @@ class SchedulePart(Part):
             if row is None:
                 raise InvalidValue("number", f"trial {number} of {job_id} has no time that could be best")
             timed = {"seconds": median(samples), "samples": json.dumps(list(samples))}
-            conn.execute(update(trials).where(trials.c.id == row.id).values(**timed))
+            first = {
+                "first_seconds": func.coalesce(trials.c.first_seconds, trials.c.seconds),
+                "first_samples": func.coalesce(trials.c.first_samples, trials.c.samples),
+            }
+            conn.execute(update(trials).where(trials.c.id == row.id).values(**timed, **first))
             same_job = select(trials.c.id).where(trials.c.job == job_id)
             key = schedules.c.workload == row.workload, schedules.c.target == row.target
             conn.execute(

@@ -4,15 +4,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 
+from ..process_identity import ProcessIdentity
 from ..words import JOB_STATES
 from .job_rows import is_over
-from .jobs import end_job
+from .jobs import change_state
 from .tables import jobs, workers
 
 TOUCH_SECONDS = 2.0
 """A worker that is heard of all the time is noted as often as this."""
 
-_UNFINISHED = tuple(state for state in JOB_STATES if not is_over(state))
+_RUNNING = tuple(state for state in JOB_STATES if not is_over(state) and state != "paused")
 
 
 def mark_silent_workers(conn: Connection, before: float) -> None:
@@ -27,10 +28,24 @@ def mark_lost_worker(conn: Connection, lease: Row[Any], now: float) -> None:
     conn.execute(update(workers).where(*lost).values(state="offline", reason=""))
 
 
-def fail_silent_jobs(conn: Connection, before: float) -> None:
-    """A local job is ended by the process that runs it; where that one was killed, nobody else would."""
-    silent = jobs.c.origin == "local", jobs.c.state.in_(_UNFINISHED), jobs.c.active_at < before
-    for row in conn.execute(select(jobs).where(*silent).with_for_update(skip_locked=True)).all():
-        end_job(
-            conn, row, "failed", "the process that was tuning has ended, or has written nothing for too long"
-        )
+def pause_lost_jobs(conn: Connection, before: float, now: float) -> None:
+    """A local job is ended by the process that runs it; where that one was killed, nobody else would.
+
+    It stands still since that process last wrote. Where this machine cannot tell whether the process is
+    there, it is taken for gone once it has written nothing since `before`.
+    """
+    running = jobs.c.origin == "local", jobs.c.state.in_(_RUNNING)
+    for row in conn.execute(select(jobs).where(*running).with_for_update(skip_locked=True)).all():
+        process = ProcessIdentity.read(row.process)
+        gone = None if process is None else process.gone
+        if gone or (gone is None and row.active_at < before):
+            who = f"the {process}" if process else "the process"
+            said = "has ended" if gone else "has ended, or has written nothing for too long"
+            change_state(
+                conn,
+                row,
+                "paused",
+                f"{who} that was tuning {said}: resume the job to go on",
+                now,
+                row.active_at,
+            )

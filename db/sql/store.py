@@ -10,6 +10,8 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
+from .history import HistoryPart
+from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .schedules import SchedulePart
@@ -23,8 +25,10 @@ from .workers import WorkerPart
 class SqlStore(
     CatalogPart,
     JobPart,
+    JobControlPart,
     EventPart,
     TrialPart,
+    HistoryPart,
     SchedulePart,
     WorkerPart,
     LeasePart,

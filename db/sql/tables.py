@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -38,6 +39,14 @@ workloads = Table(
     Column("program", Text, nullable=False),
     Column("script", Text, nullable=False),
     Column("created_at", Double, nullable=False),
+)
+
+structures = Table(
+    "structures",
+    metadata,
+    Column("workload", String, ForeignKey("workloads.key"), primary_key=True),
+    Column("structure", String, nullable=False),  # what programs that differ in their extents alone share
+    Index("ix_structures_structure", "structure"),
 )
 
 targets = Table(
@@ -80,10 +89,25 @@ jobs = Table(
     Column("waiting_since", Double),
     Column("finished_at", Double),
     Column("active_at", Double, nullable=False),  # the last write of its search: tells a dead local job
+    Column("target_seconds", Double),
+    Column("patience", BigInteger),
+    Column("history", String, nullable=False, server_default=text("'use'")),
+    Column("paused_at", Double),
+    Column("paused_seconds", Double, nullable=False, server_default=text("0")),
+    Column("process", Text, nullable=False, server_default=text("''")),  # who tunes a local job
     Index("ix_jobs_state", "state", "seq"),
     Index("ix_jobs_hardware", "hardware", "state", "seq"),
     Index("ix_jobs_key", "workload", "target", "hardware"),
     sqlite_autoincrement=True,  # pages are by seq: a number must not come back
+)
+
+warm_starts = Table(
+    "warm_starts",
+    metadata,
+    Column("job", String, ForeignKey("jobs.id"), primary_key=True),
+    Column("snapshot", Text, nullable=False),
+    Column("known", BigInteger, nullable=False),
+    Column("best", String, ForeignKey("trials.id")),  # the fastest of the known trials, of an earlier job
 )
 
 workers = Table(
@@ -152,6 +176,11 @@ trials = Table(
     Column("created_at", Double, nullable=False),
     Column("started_at", Double),
     Column("settled_at", Double),
+    Column("predicted", Double),
+    Column("origin", String, nullable=False, server_default=text("''")),
+    Column("disturbed", Boolean(create_constraint=False), nullable=False, server_default=false()),
+    Column("first_seconds", Double),  # what the search was told, of a trial that was timed again since
+    Column("first_samples", Text),
     UniqueConstraint("job", "number"),
     UniqueConstraint("job", "candidate_key"),
     CheckConstraint("(outcome IN ('ok', 'censored')) = (seconds IS NOT NULL)", name="success_has_seconds"),
@@ -176,6 +205,15 @@ attempts = Table(
 _running = text("state = 'started'")
 Index("uq_attempts_running", attempts.c.worker, unique=True, sqlite_where=_running, postgresql_where=_running)
 
+holdings = Table(
+    "holdings",
+    metadata,
+    Column("trial", String, ForeignKey("trials.id"), primary_key=True),
+    Column("job", String, ForeignKey("jobs.id"), nullable=False),
+    Column("holder", String, nullable=False),  # who measures it outside of the fleet
+    Index("ix_holdings_holder", "job", "holder"),
+)
+
 crashes = Table(
     "crashes",
     metadata,
@@ -194,6 +232,8 @@ schedules = Table(
     Column("trial", String, ForeignKey("trials.id"), nullable=False, unique=True),
     Column("seconds", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
+    Index("ix_schedules_hardware", "hardware", "updated_at"),
+    Index("ix_schedules_updated", "updated_at"),
 )
 
 retirements = Table(

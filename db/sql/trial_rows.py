@@ -22,6 +22,8 @@ def id_of_trial(job_id: str, number: int) -> str:
 def trial_of(row: Row[Any]) -> Trial:
     """The record of a row that holds TRIAL_COLUMNS and perhaps more."""
     values = {column.name: row._mapping[column] for column in TRIAL_COLUMNS}
+    first = values["first_samples"]
+    values["first_samples"] = None if first is None else tuple(json.loads(first))
     return Trial(**values | {"samples": tuple(json.loads(values["samples"]))})
 
 
@@ -52,6 +54,7 @@ def write_result(
             seconds=settlement.seconds,
             samples=json.dumps(settlement.samples),
             censored=settlement.censored,
+            disturbed=settlement.disturbed,
             error=settlement.error,
             failure_kind=settlement.failure_kind,
             failure_message=settlement.failure_message,

@@ -1,4 +1,4 @@
-"""`tilewright jobs`: look at, follow and cancel the jobs of a server."""
+"""`tilewright jobs`: look at, follow, pause, resume, extend and cancel the jobs of a server."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ...db.words import LIMITS
 from ..views import JobView
 from .exits import CommandError, Exit
 from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import show, show_json_line, table
 from .progress import describe, follow, speed, state_line
+from .report import model_line, time_line
 
 app = typer.Typer(name="jobs", help="The tuning jobs of a server.", no_args_is_help=True)
 
@@ -65,6 +67,67 @@ def cancel_job(
     show(view.model_dump(), as_json, lambda: state_line(view))
 
 
+@app.command("pause")
+def pause_job(
+    job: JobId,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure no more of a job until it is resumed. Its seconds stop, and it survives restarts."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        view = client.pause(_checked(job))
+    show(view.model_dump(), as_json, lambda: state_line(view))
+
+
+@app.command("resume")
+def resume_job(
+    job: JobId,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a paused, cancelled or failed job go on from what it has measured."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        view = client.resume(_checked(job))
+    show(view.model_dump(), as_json, lambda: state_line(view))
+
+
+@app.command("extend")
+def extend_job(
+    job: JobId,
+    trials: Annotated[int | None, typer.Option(min=1, help="Candidates to measure, all in all.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit, all in all.")] = None,
+    target_seconds: Annotated[
+        float | None, typer.Option(min=1e-12, help="A schedule that takes at most so long is good enough.")
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
+    ] = None,
+    lift: Annotated[
+        list[str] | None, typer.Option(help="A limit to do without: seconds, target_seconds or patience.")
+    ] = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a job a larger budget, in new totals, with which it goes on; a paused one stays paused."""
+    lifted = [_limit(name) for name in lift or ()]
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        view = client.extend(
+            _checked(job),
+            trials=trials,
+            seconds=seconds,
+            target_seconds=target_seconds,
+            patience=patience,
+            lift=lifted,
+        )
+    show(view.model_dump(), as_json, lambda: f"{state_line(view)}\n  budget    {_budget(view)}")
+
+
 @app.command("watch")
 def watch_job(
     job: JobId,
@@ -100,18 +163,36 @@ def _row(job: JobView) -> list[str]:
     return [job.id, job.workload.name, state, describe(job.progress)]
 
 
-def _details(job: JobView) -> str:
+def _limit(name: str) -> str:
+    if name not in LIMITS:
+        raise CommandError(f"--lift {name}: is no limit; the limits are {', '.join(LIMITS)}", Exit.USAGE)
+    return name
+
+
+def _budget(job: JobView) -> str:
     budget = f"{job.budget.trials} trials"
     if job.budget.seconds is not None:
         budget += f", {job.budget.seconds:g} s"
+    if job.budget.target_seconds is not None:
+        budget += f", target {job.budget.target_seconds:g} s"
+    if job.budget.patience is not None:
+        budget += f", patience {job.budget.patience}"
+    return budget
+
+
+def _details(job: JobView) -> str:
     lines = [
         state_line(job),
         f"  workload  {job.workload.key}",
         f"  target    {job.target.key}",
         f"  hardware  {job.hardware or 'not chosen yet'}",
-        f"  budget    {budget}, seed {job.seed}, {job.strategy}",
+        f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}",
         f"  progress  {describe(job.progress)}",
     ]
     if job.best is not None:
         lines.append(f"  best      {speed(job.best.seconds, job.best.gflops)} in trial {job.best.trial}")
+    if job.model is not None:
+        lines.append(f"  model     {model_line(job.model)}")
+    if job.time is not None:
+        lines.append(f"  time      {time_line(job.time)}")
     return "\n".join(lines)

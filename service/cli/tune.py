@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ..views import JobView
+from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
 from .options import AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import say, show
 from .progress import follow, speed, state_line
+from .report import model_line, time_line
 from .workload_argument import Workload, func_of, spec_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ def tune(
     target: Target = "llvm",
     trials: Annotated[int, typer.Option(min=1, help="Candidates to measure.")] = 64,
     seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit of the search.")] = None,
+    target_seconds: Annotated[
+        float | None, typer.Option(min=1e-12, help="A schedule that takes at most so long is good enough.")
+    ] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same search.")] = 0,
     strategy: Annotated[str, typer.Option(help="evolutionary or random.")] = "evolutionary",
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
@@ -43,7 +50,8 @@ def tune(
     Python.
     """
     if url is None:
-        record = _tune_here(workload, target, trials, seconds, seed, strategy, settings_of(db=db).db)
+        limits = _Limits(trials, seconds, target_seconds, patience)
+        record = _tune_here(workload, target, limits, seed, strategy, settings_of(db=db).db)
         show(_record_json(record), as_json, lambda: _record_text(record))
         if record.trace is None:
             raise CommandError(f"no schedule was found: {record.reason}")
@@ -57,6 +65,8 @@ def tune(
             target=target,
             trials=trials,
             seconds=seconds,
+            target_seconds=target_seconds,
+            patience=patience,
             hardware=hardware,
             seed=seed,
             strategy=strategy,
@@ -68,8 +78,17 @@ def tune(
         raise CommandError(f"no schedule was found: {job.reason or job.state}")
 
 
+class _Limits(NamedTuple):
+    """What ends the search."""
+
+    trials: int
+    seconds: float | None
+    target_seconds: float | None
+    patience: int | None
+
+
 def _tune_here(
-    workload: str, target: str, trials: int, seconds: float | None, seed: int, strategy: str, db: str
+    workload: str, target: str, limits: _Limits, seed: int, strategy: str, db: str
 ) -> TuningRecord:
     try:
         from ...compiler.target import TargetError
@@ -91,8 +110,7 @@ def _tune_here(
             return search(
                 func,
                 target,
-                trials,
-                seconds=seconds,
+                **limits._asdict(),
                 store=store,
                 seed=seed,
                 strategy=strategy,
@@ -122,6 +140,8 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
         "trial_count": record.trial_count,
         "failures": dict(record.failures),
         "wall_seconds": record.wall_seconds,
+        "split": record.split.to_json(),
+        "model": record.model.to_json(),
         "job": record.job,
     }
 
@@ -129,17 +149,26 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
 def _record_text(record: TuningRecord) -> str:
     if record.trace is None or record.seconds is None:
         return f"{record.state}: {record.reason}"
+    time, model = TimeView(**record.split.to_json()), ModelView(**record.model.to_json())
     return (
-        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials\n{record.trace.script()}"
+        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}\n"
+        f"# cost model: {model_line(model)}\n"
+        f"# time: {time_line(time)}\n"
+        f"{record.trace.script()}"
     )
 
 
 def _job_text(job: JobView) -> str:
     if job.best is None:
         return state_line(job)
-    words = (
+    lines = [
         f"# {speed(job.best.seconds, job.best.gflops)} after {job.progress.done} trials, {state_line(job)}"
-    )
+    ]
+    if job.model is not None:
+        lines.append(f"# cost model: {model_line(job.model)}")
+    if job.time is not None:
+        lines.append(f"# time: {time_line(job.time)}")
+    words = "\n".join(lines)
     return f"{words}\n{script_of(json.dumps(job.best.trace))}"
 
 

@@ -1,4 +1,4 @@
-"""Jobs: submit, list, look at, wait for, cancel."""
+"""Jobs: submit, list, look at, wait for, pause, resume, extend, cancel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from starlette.concurrency import run_in_threadpool
 
 from ...db.records import Job
 from ...db.words import FINAL_JOB_STATES, JobState
-from .. import paging
+from .. import job_control, paging
 from ..auth import CanReadJobs, CanWriteJobs
 from ..context import Context, Ctx
 from ..durations import seconds_of
 from ..errors import InvalidRequest
-from ..requests import JobRequest
+from ..requests import ExtendRequest, JobRequest
 from ..submission import Submission
 from ..views import JobsView, JobView, ValidationView
 from ..waiting import poll
@@ -52,7 +52,7 @@ def list_jobs(
     listing = f"jobs:{state or ''}"
     page = context.store.jobs(state, paging.decode(listing, page_token), page_size)
     return JobsView(
-        jobs=[context.presenter.job(job) for job in page.items],
+        jobs=[context.presenter.job_in_list(job) for job in page.items],
         next_page_token=paging.encode(listing, page.next),
     )
 
@@ -66,7 +66,7 @@ async def read_job(
         str | None, Query(description="such as 20s: answer when the job is finished, or then")
     ] = None,
 ) -> JobView:
-    """A job: state, reason, progress, budget, best so far."""
+    """A job: state, reason, progress, budget, best so far, what its cost model is worth, where time went."""
     job = await _finished_or_late(context, job_id, 0.0 if wait is None else _wait_seconds(wait))
     return await run_in_threadpool(context.presenter.job, job)
 
@@ -75,6 +75,35 @@ async def read_job(
 def cancel_job(job_id: str, context: Ctx, _: CanWriteJobs) -> JobView:
     """End a job and keep what it found. A finished job stays as it is."""
     job = context.store.cancel_job(job_id)
+    context.dispatcher.wake()
+    return context.presenter.job(job)
+
+
+@router.post("/{job_id}:pause")
+def pause_job(job_id: str, context: Ctx, _: CanWriteJobs) -> JobView:
+    """Give out no more candidates of a job, until it is resumed; its seconds stop. May be repeated; 409 once
+    it is over."""
+    job = context.store.pause_job(job_id)
+    context.dispatcher.wake()
+    return context.presenter.job(job)
+
+
+@router.post("/{job_id}:resume")
+def resume_job(job_id: str, context: Ctx, _: CanWriteJobs) -> JobView:
+    """Let a paused, cancelled or failed job go on from its stored trials. One that is under way stays as it
+    is; 409 `already-complete` for one that has used its budget up."""
+    job = job_control.resume(job_id, context.store)
+    context.dispatcher.wake()
+    return context.presenter.job(job)
+
+
+@router.post("/{job_id}:extend")
+def extend_job(job_id: str, body: ExtendRequest, context: Ctx, _: CanWriteJobs) -> JobView:
+    """Give a job a larger budget, with which it goes on as if it had had it from the start.
+
+    A paused one stays paused.
+    """
+    job = job_control.extend(job_id, body.budget, context.store, context.settings)
     context.dispatcher.wake()
     return context.presenter.job(job)
 

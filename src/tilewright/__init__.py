@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from tilewright.compiler.target import Target, TargetError, backends
     from tilewright.service.connect import connect
+    from tilewright.tuner.resuming import resume
     from tilewright.tuner.tune import TuningRecord, tune
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ _WHERE = {
     "TargetError": "tilewright.compiler.target",
     "backends": "tilewright.compiler.target",
     "connect": "tilewright.service.connect",
+    "resume": "tilewright.tuner.resuming",
     "TuningRecord": "tilewright.tuner.tune",
     "tune": "tilewright.tuner.tune",
 }
@@ -93,6 +95,7 @@ __all__ = [
     "load_module",
     "num_threads",
     "register_tensor_intrin",
+    "resume",
     "set_num_threads",
     "te",
     "topi",

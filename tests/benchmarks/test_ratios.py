@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from bench.measure import Contender, geometric_mean, interleaved, outside, placed, ratio
+from bench.measure import SETTLE, Contender, geometric_mean, interleaved, outside, placed, ratio
 from bench.run import summary
 
 
@@ -59,6 +59,23 @@ def test_each_placement_makes_every_contender_anew_on_arrays_of_its_own() -> Non
     )
     assert {name: len(s) for name, s in samples.items()} == {"a": 4, "b": 4}
     assert made == [("a", 0), ("b", 0), ("a", 16), ("b", 16), ("a", 0), ("b", 0)]
+
+
+def test_on_threads_the_first_call_after_a_rest_is_kept_apart_from_calls_in_a_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rests, calls = [0.0], [0]
+    monkeypatch.setattr("bench.measure.time.sleep", rests.append)
+    monkeypatch.setattr("bench.measure.SAMPLE_SECONDS", 1e-4)
+
+    def call() -> None:
+        calls[0] += 1
+
+    contender = Contender(lambda _: call, lambda _, a: a[0])
+    rested: dict[str, list[float]] = {}
+    samples = interleaved({"a": (contender, [np.zeros(4)])}, 3, 1, True, rested)
+    assert (len(samples["a"]), len(rested["a"]), rests[1:]) == (3, 3, [SETTLE] * 3)
+    assert calls[0] > 10
 
 
 def test_the_best_peer_has_the_lowest_median_and_ours_is_the_tuned_kernel() -> None:

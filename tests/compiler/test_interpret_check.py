@@ -163,3 +163,34 @@ def test_an_array_of_another_shape_is_refused(right):
     with pytest.raises(ValueError) as e:
         interpret.check(expected, [a, b, c[:2]])
     assert str(e.value) == "the output 'C' has the shape (6, 8), got an array of (2, 8)"
+
+
+LARGE = 3 * (1 << 14) + 5
+"""Elements that are looked at in four pieces."""
+
+
+@pytest.mark.parametrize("at", [0, (1 << 14) - 1, 1 << 14, LARGE - 1])
+@pytest.mark.parametrize("got", [1.5, np.nan, np.inf])
+def test_one_wrong_element_is_found_wherever_it_is(at: int, got: float) -> None:
+    want = interpret.Expected((np.ones(LARGE),), (np.full(LARGE, 0.25),), ("y",), (0,))
+    array = np.full(LARGE, 1.125, dtype=np.float32)
+    found = interpret.check(want, [array])
+    assert (found.ok, found.worst, found.message) == (True, 0.5, "")
+    array[at] = got
+    result = interpret.check(want, [array])
+    assert (result.ok, result.message.partition(",")[0]) == (
+        False,
+        f"output 'y' is wrong at [{at}]: got {got:.9g}",
+    )
+
+
+def test_elements_without_tolerance_or_with_any_are_judged_among_many_others() -> None:
+    tolerances = np.full(LARGE, 0.25)
+    tolerances[[7, 40_000]] = 0.0, np.inf
+    want = interpret.Expected((np.ones(LARGE),), (tolerances,), ("y",), (0,))
+    array = np.full(LARGE, 1.0, dtype=np.float32)
+    array[[9, 40_000]] = 1.125, np.nan
+    found = interpret.check(want, [array])
+    assert (found.ok, found.worst, found.message) == (True, 0.5, "")
+    array[7] = np.nextafter(np.float32(1), np.float32(2))
+    assert not interpret.check(want, [array]).ok

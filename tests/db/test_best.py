@@ -161,6 +161,15 @@ def test_the_winner_of_the_final_rounds_takes_the_place_of_a_luckier_reading(sce
     assert scene.best() == crowned
 
 
+def test_a_crowned_trial_remembers_what_the_search_was_told(scene, success):
+    job = local(scene, success, 0.30)
+    for samples in ((0.33,), (0.35,)):
+        scene.store.crown(job.id, 1, 0, samples)
+    trial = scene.store.trials(job.id)[0]
+    assert (trial.seconds, trial.samples) == (0.35, (0.35,))
+    assert (trial.first_seconds, trial.first_samples) == (0.30, (0.30, 0.30))
+
+
 def test_a_crowned_trial_does_not_take_the_place_of_a_faster_one_of_another_job(scene, success):
     other = local(scene, success, 0.20)
     job = local(scene, success, 0.30)

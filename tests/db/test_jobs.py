@@ -34,6 +34,11 @@ def test_a_new_job_is_queued_and_holds_what_was_asked(scene):
     )
 
 
+def test_a_job_keeps_its_target_patience_and_history(scene):
+    job = scene.store.create_job(replace(NEW, target_seconds=1e-3, patience=16, history="ignore"))
+    assert (job.target_seconds, job.patience, job.history) == (1e-3, 16, "ignore")
+
+
 def test_a_job_is_read_as_it_was_created(scene):
     job = scene.store.create_job(NEW)
     assert scene.store.job(job.id) == job
@@ -46,6 +51,9 @@ def test_a_job_is_read_as_it_was_created(scene):
         ({"trials": True}, "trials: must be an integer, not bool"),
         ({"seconds": float("nan")}, "seconds: must be finite, not nan"),
         ({"seconds": -1.0}, "seconds: must be above 0, not -1.0"),
+        ({"target_seconds": 0.0}, "target_seconds: must be above 0, not 0.0"),
+        ({"patience": 0}, "patience: must be at least 1, not 0"),
+        ({"history": "some"}, "history: is 'some', which is none of use, ignore"),
         ({"seed": 1 << 63}, "seed: must be below 2**63"),
         ({"origin": "mail"}, "origin: is 'mail', which is none of http, local"),
         ({"spec": "{]"}, "spec: is not JSON: "),
@@ -228,6 +236,19 @@ def test_events_are_read_on_from_a_number(scene):
 def test_an_event_with_nan_is_refused(scene):
     with pytest.raises(InvalidValue, match="data: is not JSON: NaN is not a JSON number"):
         scene.store.add_event(scene.job().id, "best", '{"seconds": NaN}')
+
+
+def test_the_last_event_of_a_kind_is_the_newest_one(scene):
+    job, other = scene.job(), scene.job()
+    for n in range(3):
+        scene.store.add_event(job.id, "model", f'{{"n": {n}}}')
+    scene.store.add_event(job.id, "best", "{}")
+    scene.store.add_event(other.id, "report", "{}")
+    last = scene.store.last_event(job.id, "model")
+    assert (last.seq, last.kind, last.data) == (4, "model", '{"n": 2}')
+    assert scene.store.last_event(job.id, "report") is None
+    with pytest.raises(NotFound):
+        scene.store.last_event("job_000000000000", "model")
 
 
 def test_a_queued_job_can_say_why_it_does_not_get_on_until_its_search_begins(scene):

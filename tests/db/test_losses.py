@@ -1,8 +1,13 @@
+import subprocess
+import sys
 import time
+from dataclasses import replace
 
+import psutil
 import pytest
 
 from tilewright.db.fleet_records import LostLease
+from tilewright.db.process_identity import ProcessIdentity
 
 
 def lost(lease, **fates):
@@ -139,13 +144,53 @@ def test_a_silent_worker_is_offline_until_it_is_heard_of(scene):
     assert scene.store.worker(rig.id).state == "online"
 
 
-def test_a_local_job_whose_process_is_gone_fails(scene):
+def test_a_local_job_of_a_process_that_nobody_knows_is_paused_once_it_is_silent(scene):
     dead, service_job = scene.searched(1, origin="local", tag="a"), scene.searched(1, tag="b")
     time.sleep(0.02)
     scene.store.sweep(local_silence=0.01)
     ended = scene.store.job(dead.id)
     assert (ended.state, ended.reason) == (
-        "failed",
-        "the process that was tuning has ended, or has written nothing for too long",
+        "paused",
+        "the process that was tuning has ended, or has written nothing for too long: resume the job to go on",
     )
-    assert (scene.outcomes(dead), scene.store.job(service_job.id).state) == (["cancelled"], "running")
+    assert (scene.outcomes(dead), scene.store.job(service_job.id).state) == (["pending"], "running")
+
+
+def test_a_local_job_of_a_killed_process_is_paused_by_the_next_sweep(scene):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        started = psutil.Process(child.pid).create_time()
+        identity = replace(ProcessIdentity.own(), pid=child.pid, started=started)
+        job = scene.job(origin="local")
+        scene.store.begin_search(job.id, identity.text)
+        scene.store.sweep()
+        before = scene.store.job(job.id).state
+        child.kill()
+    scene.store.sweep()
+    after = scene.store.job(job.id)
+    assert (before, after.state, after.reason) == (
+        "running",
+        "paused",
+        f"the {identity} that was tuning has ended: resume the job to go on",
+    )
+
+
+def test_a_local_job_stands_still_since_its_killed_process_wrote_last(scene):
+    gone = replace(ProcessIdentity.own(), started=1.0)
+    job = scene.job(origin="local")
+    scene.store.begin_search(job.id, gone.text)
+    written = scene.store.events(job.id)[-1].at
+    time.sleep(0.05)
+    scene.store.sweep()
+    assert scene.store.job(job.id).paused_at == pytest.approx(written, abs=0.02)
+
+
+def test_a_local_job_whose_process_lives_is_left_alone_however_long_it_writes_nothing(scene):
+    job = scene.job(origin="local")
+    scene.store.begin_search(job.id, ProcessIdentity.own().text)
+    time.sleep(0.02)
+    scene.store.sweep(local_silence=0.01)
+    assert scene.store.job(job.id).state == "running"
+
+
+def test_a_process_of_another_machine_is_not_known_to_be_gone():
+    assert replace(ProcessIdentity.own(), machine="elsewhere 1 1").gone is None

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import event, insert
 
+from tilewright.db.records import PastSearch
 from tilewright.db.sql.tables import attempts, trials
 
 
@@ -71,11 +72,18 @@ LOOKUPS = {
     "trial_counts": lambda scene, job: scene.store.trial_counts(job.id),
     "jobs": lambda scene, job: scene.store.jobs(limit=50),
     "events": lambda scene, job: scene.store.events(job.id, after=1),
+    "last event of a kind": lambda scene, job: scene.store.last_event(job.id, "best"),
     "token_by_secret": lambda scene, job: scene.store.token_by_secret("x"),
     "claim": lambda scene, job: scene.claim(scene.worker()),
     "settle": lambda scene, job: settle(scene),
     "sweep": lambda scene, job: scene.store.sweep(),
     "retire": lambda scene, job: scene.store.retire(f"{job.id}.0", "does not replay"),
+    "past_trials": lambda scene, job: scene.store.past_trials("w", "t", "h", "g1", 100),
+    "past_searches": lambda scene, job: scene.store.past_searches("h", "matmul", 10),
+    "sampled_trials": lambda scene, job: scene.store.sampled_trials(
+        PastSearch("w", "t", "h", None, 1.0), 8, 8
+    ),
+    "past_trials_by_id": lambda scene, job: scene.store.past_trials_by_id([f"{job.id}.7"]),
     "finish_job": lambda scene, job: scene.store.finish_job(job.id, None, "completed", ""),
 }
 

@@ -1,4 +1,5 @@
 import contextlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 
 from tilewright.db import InvalidValue, SchemaError, StoreUnavailable, open_store, upgrade
 from tilewright.db.sql.schema import SCHEMA, VERSION_TABLE, Schema
@@ -19,8 +20,8 @@ from tilewright.db.sql.tables import metadata
 
 NEXT = """
 from alembic import op
-revision = "0002"
-down_revision = "0001"
+revision = "0004"
+down_revision = "0003"
 def upgrade():
     op.execute("CREATE TABLE notes (text TEXT)")
 def downgrade():
@@ -38,8 +39,8 @@ def next_schema(tmp_path):
     """The schema of a program that is one version ahead."""
     directory = tmp_path / "migrations"
     shutil.copytree(SCHEMA.directory, directory, ignore=shutil.ignore_patterns("__pycache__"))
-    (directory / "versions" / "v0002_notes.py").write_text(NEXT)
-    return Schema(directory, "0002")
+    (directory / "versions" / "v0004_notes.py").write_text(NEXT)
+    return Schema(directory, "0004")
 
 
 def execute(path, *statements):
@@ -56,7 +57,7 @@ def tables_of(path):
 
 def test_a_missing_database_is_created_at_this_programs_schema(path):
     with open_store(f"sqlite:///{path}") as store:
-        assert store.schema_version() == SCHEMA.head == "0001"
+        assert store.schema_version() == SCHEMA.head == "0003"
 
 
 def test_an_empty_file_gets_the_schema(path):
@@ -93,28 +94,93 @@ def test_the_migrated_tables_have_the_sql_of_the_tables_that_the_program_uses(pa
 
 
 def sql_of(path):
-    """Each table's and index's SQL; lines in any order, for the order of constraints means nothing."""
+    """Each table's and index's SQL, clause by clause, in any order: what a later migration has added stands
+    behind the constraints, and the order of constraints means nothing."""
     with contextlib.closing(sqlite3.connect(path)) as conn:
         query = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name != ?"
-        return {
-            name: sorted(line.strip(" ,\t") for line in sql.split("\n"))
-            for name, sql in conn.execute(query, [VERSION_TABLE])
-        }
+        return {name: _clauses(sql) for name, sql in conn.execute(query, [VERSION_TABLE])}
 
 
-def test_the_first_migration_can_be_undone(path):
+def _clauses(sql):
+    stripped = (clause.strip(" )\t") for clause in re.split(r"[\n,] *|\((?=\n)", sql))
+    return sorted(clause for clause in stripped if clause)
+
+
+def migrate(path, to):
+    """Bring a database up or down to a schema, with foreign keys held as the store holds them."""
     from alembic import command
     from alembic.config import Config
 
-    open_store(f"sqlite:///{path}").close()
     config = Config()
     config.set_main_option("script_location", str(SCHEMA.directory))
     engine = create_engine(f"sqlite:///{path}")
+    event.listen(engine, "connect", lambda conn, _: conn.execute("PRAGMA foreign_keys = ON"))
     with engine.begin() as conn:
         config.attributes |= {"connection": conn, "version_table": VERSION_TABLE}
-        command.downgrade(config, "base")
+        known = MigrationContext.configure(conn, opts={"version_table": VERSION_TABLE}).get_current_revision()
+        (command.upgrade if (known or "") < to and to != "base" else command.downgrade)(config, to)
     engine.dispose()
+
+
+def test_the_migrations_can_be_undone(path):
+    open_store(f"sqlite:///{path}").close()
+    migrate(path, "base")
     assert tables_of(path) == ["sqlite_sequence", VERSION_TABLE]
+
+
+OF_THE_FIRST_SCHEMA = (
+    "INSERT INTO workloads VALUES ('w', 'matmul', '{}', '', 1.0)",
+    "INSERT INTO targets VALUES ('t', '{}', 1.0)",
+    "INSERT INTO hardware VALUES ('h', '{}', 1.0)",
+    "INSERT INTO jobs VALUES (1, 'job_1', 'running', '', 'w', 't', 'h', 8, NULL, 3, 'random', 600.0, 'http',"
+    " '{}', 2, 1, 1.0, 2.0, NULL, NULL, 3.0)",
+    "INSERT INTO trials VALUES ('job_1.0', 'job_1', 0, 0, 'c0', 's', '{}', x'00', 1, 3, 'ok', 1, NULL, 0.5,"
+    " '[0.5]', 0, 0.25, NULL, '', '{}', 0.1, 0.2, 'g', NULL, 1.0, 2.0, 3.0)",
+    "INSERT INTO attempts VALUES ('job_1.0', 1, NULL, NULL, 'settled', 'd', 1.0, 1.0, 2.0)",
+    "INSERT INTO schedules VALUES ('w', 't', 'h', 'job_1.0', 0.5, 3.0)",
+)
+
+
+@pytest.fixture
+def first_schema(path):
+    """A database as the first schema's program has left it, with a job, a trial and a best-known schedule."""
+    migrate(path, "0001")
+    execute(path, *OF_THE_FIRST_SCHEMA)
+    return path
+
+
+def rows_of(path, *tables):
+    with contextlib.closing(sqlite3.connect(path)) as conn:
+        return {table: conn.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+
+
+def test_a_database_of_the_first_schema_is_refused_with_the_command_that_helps(first_schema):
+    with pytest.raises(SchemaError) as caught:
+        open_store(f"sqlite:///{first_schema}")
+    assert str(caught.value) == (
+        f"{first_schema} has schema 0001, older than this program's 0003: run `tilewright db upgrade`"
+    )
+
+
+def test_jobs_and_trials_of_the_first_schema_are_kept_and_get_the_defaults(first_schema):
+    assert upgrade(f"sqlite:///{first_schema}") == ("0001", "0003")
+    with open_store(f"sqlite:///{first_schema}") as store:
+        job, trial, best = store.job("job_1"), store.trial("job_1.0"), store.best("w", "t", "h")
+    assert (job.state, job.trials, job.epoch, job.done) == ("running", 8, 2, 1)
+    assert (job.target_seconds, job.patience, job.history) == (None, None, "use")
+    assert (job.paused_at, job.paused_seconds, job.process) == (None, 0.0, "")
+    assert (trial.seconds, trial.samples, trial.error) == (0.5, (0.5,), 0.25)
+    assert (trial.predicted, trial.origin, trial.disturbed) == (None, "", False)
+    assert (trial.first_seconds, trial.first_samples) == (None, None)
+    assert (best.trial, best.seconds) == ("job_1.0", 0.5)
+
+
+def test_going_back_to_the_first_schema_keeps_what_it_knew(first_schema, tmp_path):
+    tables = ("workloads", "jobs", "trials", "attempts", "schedules")
+    before = rows_of(first_schema, *tables), sql_of(first_schema)
+    upgrade(f"sqlite:///{first_schema}")
+    migrate(first_schema, "0001")
+    assert (rows_of(first_schema, *tables), sql_of(first_schema)) == before
 
 
 def test_an_older_schema_is_refused_with_the_command_that_helps(path, next_schema):
@@ -122,7 +188,7 @@ def test_an_older_schema_is_refused_with_the_command_that_helps(path, next_schem
     with pytest.raises(SchemaError) as caught:
         SqlStore.open(f"sqlite:///{path}", schema=next_schema)
     assert str(caught.value) == (
-        f"{path} has schema 0001, older than this program's 0002: run `tilewright db upgrade`"
+        f"{path} has schema 0003, older than this program's 0004: run `tilewright db upgrade`"
     )
 
 
@@ -131,34 +197,34 @@ def test_a_newer_schema_is_refused_naming_both(path, next_schema):
     with pytest.raises(SchemaError) as caught:
         open_store(f"sqlite:///{path}")
     assert str(caught.value) == (
-        f"{path} has schema 0002, newer than this program's 0001: install a tilewright that knows schema 0002"
+        f"{path} has schema 0004, newer than this program's 0003: install a tilewright that knows schema 0004"
     )
 
 
 def test_a_newer_schema_is_not_downgraded_by_an_upgrade(path, next_schema):
     SqlStore.open(f"sqlite:///{path}", schema=next_schema).close()
-    with pytest.raises(SchemaError, match="has schema 0002, newer than this program's 0001"):
+    with pytest.raises(SchemaError, match="has schema 0004, newer than this program's 0003"):
         upgrade(f"sqlite:///{path}")
 
 
 def test_an_upgrade_keeps_what_is_stored(path, next_schema):
     with open_store(f"sqlite:///{path}") as store:
         stored = store.put_target("t", "{}")
-    assert upgrade_to(f"sqlite:///{path}", next_schema) == ("0001", "0002")
+    assert upgrade_to(f"sqlite:///{path}", next_schema) == ("0003", "0004")
     with SqlStore.open(f"sqlite:///{path}", schema=next_schema) as store:
         assert store.target("t") == stored
 
 
 def test_upgrading_twice_is_no_different_from_once(path):
-    assert upgrade(f"sqlite:///{path}") == (None, "0001")
-    assert upgrade(f"sqlite:///{path}") == ("0001", "0001")
+    assert upgrade(f"sqlite:///{path}") == (None, "0003")
+    assert upgrade(f"sqlite:///{path}") == ("0003", "0003")
 
 
 def test_an_upgrade_that_fails_changes_nothing(path, next_schema):
     open_store(f"sqlite:///{path}").close()
     before = tables_of(path)
     broken = NEXT.replace("def downgrade", "    raise RuntimeError('half way')\ndef downgrade")
-    (next_schema.directory / "versions" / "v0002_notes.py").write_text(broken)
+    (next_schema.directory / "versions" / "v0004_notes.py").write_text(broken)
     with pytest.raises(RuntimeError, match="half way"):
         upgrade_to(f"sqlite:///{path}", next_schema)
     assert tables_of(path) == before

@@ -1,3 +1,4 @@
+import hashlib
 import sqlite3
 import time
 from dataclasses import replace
@@ -7,6 +8,7 @@ import pytest
 from tilewright.db import InvalidValue, LeaseLost, NotFound, SettlementMismatch, Superseded
 from tilewright.db.fleet_records import LeaseState
 from tilewright.db.records import Settlement
+from tilewright.db.sql.digest import digest_of
 
 
 def test_a_result_is_stored_with_all_its_evidence(scene, success):
@@ -50,6 +52,25 @@ def test_a_censored_success_keeps_its_lower_bound(scene, success):
     scene.store.settle(lease.id, [success(lease.items[0], 3.0, censored=True)])
     trial = scene.store.trials(job.id)[0]
     assert (trial.outcome, trial.censored, trial.seconds) == ("censored", True, 3.0)
+
+
+def test_a_disturbed_success_says_so(scene, success):
+    job = scene.searched(2)
+    lease = scene.claim(scene.worker())
+    scene.store.settle(lease.id, [success(lease.items[0], disturbed=True), success(lease.items[1])])
+    assert [trial.disturbed for trial in scene.store.trials(job.id)] == [True, False]
+
+
+def test_what_an_older_version_has_settled_is_the_same_settlement_still():
+    """The digest of one that was settled before there was a word for disturbed ones, computed by hand."""
+    settlement = Settlement("job_1.0", 1, 0.5, (0.5, 0.5), error=0.25, wall_seconds=0.1)
+    text = (
+        '{"attempt": 1, "build_seconds": 0.0, "censored": false, "codegen_version": null, "error": 0.25, '
+        '"failure_detail": "{}", "failure_kind": null, "failure_message": "", "samples": [0.5, 0.5], '
+        '"seconds": 0.5, "trial": "job_1.0", "wall_seconds": 0.1}'
+    )
+    assert digest_of(settlement) == hashlib.sha256(text.encode()).hexdigest()
+    assert digest_of(replace(settlement, disturbed=True)) != digest_of(settlement)
 
 
 def test_the_same_settlement_again_has_no_effect(scene, success):
@@ -171,6 +192,10 @@ def test_a_settlement_for_no_lease_is_not_found(store):
         (
             {"failure_kind": "run_error", "seconds": None, "censored": True},
             "censored: is true, but so is the",
+        ),
+        (
+            {"failure_kind": "run_error", "seconds": None, "disturbed": True},
+            "disturbed: is true, but so is the",
         ),
         (
             {"failure_kind": "bad_luck", "seconds": None},

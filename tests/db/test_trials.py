@@ -69,6 +69,20 @@ def test_a_candidate_is_not_measured_twice_in_a_job(scene):
         scene.store.add_trials(job.id, 1, [replace(scene.candidate(0), number=1)])
 
 
+def test_a_trial_says_what_proposed_it_and_what_the_model_promised(scene):
+    job = scene.searched(0)
+    new = replace(scene.candidate(0), predicted=0.75, origin="mutation")
+    scene.store.add_trials(job.id, 1, [new])
+    trial = scene.store.trials(job.id)[0]
+    assert (trial.predicted, trial.origin) == (0.75, "mutation")
+
+
+def test_a_prediction_that_is_no_number_is_refused(scene):
+    job = scene.searched(0)
+    with pytest.raises(InvalidValue, match="predicted: must be finite, not nan"):
+        scene.store.add_trials(job.id, 1, [replace(scene.candidate(0), predicted=float("nan"))])
+
+
 def test_a_trace_that_is_no_json_is_refused(scene):
     job = scene.searched(0)
     with pytest.raises(InvalidValue, match="trace: is not JSON"):

@@ -89,13 +89,16 @@ class FakeSource:
 
 @dataclass
 class FakeRunner:
-    """Succeeds with every item, unless `does` says otherwise for its name; notes what is cancelled."""
+    """Succeeds with every item, unless `does` says otherwise for its name; notes what is cancelled, and what
+    was named to be built ahead of time."""
 
     does: dict[str, Callable[[MeasureInput], MeasureResult]] = field(default_factory=dict)
     measured: list[str] = field(default_factory=list)
+    ahead: list[str | None] = field(default_factory=list)
     cancelled: list[str | None] = field(default_factory=list)
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
+        self.ahead.append(None if ahead is None else ahead.item)
         self.measured.append(item.item)
         return self.does.get(item.item, success)(item)
 

@@ -63,6 +63,36 @@ def _close_everything_and_exit(item: MeasureInput, stage: Stage) -> MeasureResul
     os._exit(7)
 
 
+def _build_slowly(item: MeasureInput, stage: Stage) -> MeasureResult:
+    time.sleep(item.trace["seconds"])
+    return _succeed(item, stage)
+
+
+def _tell_what_to_beat(item: MeasureInput, stage: Stage) -> MeasureResult:
+    """And that a build is over: a file cannot be written, but the clock is the same in all processes."""
+    built = time.monotonic()
+    best = stage.running()
+    raise LookupError(
+        repr((best, item.best_seconds, built, time.monotonic(), sorted(os.sched_getaffinity(0))))
+    )
+
+
+def _say_where_it_builds(item: MeasureInput, stage: Stage) -> MeasureResult:
+    raise LookupError(repr(sorted(os.sched_getaffinity(0))))
+
+
+def _hurry(item: MeasureInput, stage: Stage) -> MeasureResult:
+    """Gives a time before it may run."""
+    return MeasureResult(item.item, item.attempt, seconds=0.5, samples=(0.5,))
+
+
+def _ring(item: MeasureInput, stage: Stage) -> MeasureResult:
+    """Ends as a candidate does whose first call takes too long."""
+    stage.running()
+    os.kill(os.getpid(), signal.SIGPROF)
+    return _succeed(item, stage)
+
+
 def _allocate_without_end(item: MeasureInput, stage: Stage) -> MeasureResult:
     stage.running()
     held = []

@@ -68,6 +68,8 @@ def test_a_result_is_written_with_every_field() -> None:
         "build_seconds": 0.0,
         "wall_seconds": 0.0,
         "disturbed": False,
+        "calls": 1,
+        "cache": "hot",
     }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.random  # children of another user could not read it
 import psutil
 import pytest
 from fake_source import wait_for

@@ -45,6 +45,12 @@ def test_an_item_no_longer_wanted_is_not_started() -> None:
     assert Bench(source).run().runner.measured == ["a", "c"]
 
 
+def test_the_runner_is_told_which_item_of_the_lease_comes_next() -> None:
+    source = FakeSource([[trial("a"), trial("b"), trial("c"), trial("d")]], updates=[LeaseUpdate(("c",))])
+    runner = Bench(source).run().runner
+    assert (runner.measured, runner.ahead) == (["a", "b", "d"], ["b", "d", None])
+
+
 def test_an_item_no_longer_wanted_is_cancelled_while_it_is_measured_and_not_settled() -> None:
     source = FakeSource([[trial("a"), trial("b")]], renewals=[LeaseUpdate(("a",))], renew_seconds=0.01)
     bench = Bench(source)

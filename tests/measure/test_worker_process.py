@@ -51,7 +51,7 @@ def family(worker: subprocess.Popen[str]) -> list[psutil.Process]:
 def test_killing_the_worker_in_mid_trial_leaves_no_process(start: Start) -> None:
     worker = start("misbehaving:behaves", "ignore_signals_and_hang")
     read_until(worker, "start ignore_signals_and_hang")
-    assert wait_for(lambda: len(family(worker)) == 2)
+    assert wait_for(lambda: len(family(worker)) >= 2)
     processes = family(worker)
     worker.kill()
     assert psutil.wait_procs(processes, timeout=5.0)[1] == []
@@ -79,7 +79,7 @@ def test_sigterm_lets_the_current_item_end_and_gives_back_the_rest(start: Start)
 def test_a_second_sigterm_gives_back_the_current_item_too(start: Start) -> None:
     worker = start("misbehaving:behaves", "hang_in_run", "succeed")
     read_until(worker, "start hang_in_run")
-    assert wait_for(lambda: len(family(worker)) == 2)
+    assert wait_for(lambda: len(family(worker)) >= 2)
     worker.terminate()
     threading.Timer(0.2, worker.send_signal, [signal.SIGTERM]).start()
     assert (rest_of(worker), worker.returncode) == (["release lease_1", "leave"], 0)
@@ -103,7 +103,7 @@ def test_an_idle_worker_ends_at_once_on_sigterm(start: Start) -> None:
 def test_a_service_manager_that_signals_every_process_disturbs_no_trial(start: Start) -> None:
     worker = start("misbehaving:behaves", "sleep", "succeed")
     read_until(worker, "start sleep")
-    assert wait_for(lambda: len(family(worker)) == 2)
+    assert wait_for(lambda: len(family(worker)) >= 2)
     for process in family(worker):
         process.terminate()
     worker.terminate()

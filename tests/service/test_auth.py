@@ -12,6 +12,9 @@ LEASE = {"protocol": 1, "worker": "nobody", "session": "s", "max_items": 1, "wai
 CALLS = {
     "submit": ("POST", "/v1/jobs", {"workload": MATMUL}),
     "cancel": ("POST", "/v1/jobs/nothing:cancel", None),
+    "pause": ("POST", "/v1/jobs/nothing:pause", None),
+    "resume": ("POST", "/v1/jobs/nothing:resume", None),
+    "extend": ("POST", "/v1/jobs/nothing:extend", {"budget": {"trials": 9}}),
     "list jobs": ("GET", "/v1/jobs", None),
     "read job": ("GET", "/v1/jobs/nothing", None),
     "trials": ("GET", "/v1/jobs/nothing/trials", None),
@@ -30,8 +33,9 @@ CALLS = {
     "list tokens": ("GET", "/v1/tokens", None),
     "revoke token": ("POST", "/v1/tokens/nothing:revoke", None),
 }
-JOBS = {"submit", "cancel", "list jobs", "read job", "trials", "events", "operators", "best"}
-READING = JOBS - {"submit", "cancel"}
+WRITING = {"submit", "cancel", "pause", "resume", "extend"}
+READING = {"list jobs", "read job", "trials", "events", "operators", "best"}
+JOBS = READING | WRITING
 MEASURING = {"list workers", "read worker", "attach", "lease", "start", "renew", "settle", "release"}
 
 

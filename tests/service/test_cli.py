@@ -82,6 +82,28 @@ def test_a_job_is_shown(api: Api, tw: Command) -> None:
     )
 
 
+def test_a_job_is_shown_with_what_its_model_was_worth_and_where_its_time_went(api: Api, tw: Command) -> None:
+    job = stored_job(api.store)
+    model = {
+        "trials": 24,
+        "rank_correlation": -0.625,
+        "pairwise_accuracy": 0.25,
+        "top_recall": 0.125,
+        "trusted": False,
+        "distrusted_rounds": 3,
+        "metrics": "scikit-learn 1.9.1",
+    }
+    api.store.add_event(job.id, "model", json.dumps({"batch": 8, "overall": model}))
+    seconds = {"generate": 0.25, "features": 0.001, "train": 0.5, "build": 4.0, "run": 3.0}
+    api.store.add_event(job.id, "report", json.dumps({"seconds": seconds, "model": model}))
+    out = tw("jobs", "show", job.id, "--url", api.url)[1]
+    assert out.splitlines()[-2:] == [
+        "  model     rank correlation -0.62, 25% of pairs in order, 12% of the fastest quarter foreseen; "
+        "24 trials predicted ahead; not trusted (worse than chance after 3 rounds)",
+        "  time      build 4.00 s, run 3.00 s, train 0.50 s, generate 0.25 s",
+    ]
+
+
 def test_a_job_that_is_not_there_ends_with_1(api: Api, tw: Command) -> None:
     assert tw("jobs", "show", "job_000000000000", "--url", api.url) == (
         1,
@@ -96,6 +118,44 @@ def test_a_job_is_cancelled(api: Api, tw: Command) -> None:
         0,
         f"{job.id} matmul: cancelled (cancelled)\n",
         "",
+    )
+
+
+def test_a_job_is_paused_and_resumed(api: Api, tw: Command) -> None:
+    job = searched(api.store, 8)
+    said = [tw("jobs", verb, job.id, "--url", api.url) for verb in ("pause", "resume")]
+    assert said == [
+        (0, f"{job.id} matmul: paused (paused)\n", ""),
+        (0, f"{job.id} matmul: running\n", ""),
+    ]
+
+
+def test_a_job_is_extended_in_new_totals(api: Api, tw: Command) -> None:
+    job = stored_job(api.store, seconds=60.0, patience=4)
+    options = ("--trials", "12", "--patience", "6", "--lift", "seconds")
+    assert tw("jobs", "extend", job.id, *options, "--url", api.url) == (
+        0,
+        f"{job.id} matmul: queued\n  budget    12 trials, patience 6\n",
+        "",
+    )
+
+
+def test_only_a_limit_is_lifted(api: Api, tw: Command) -> None:
+    assert tw("jobs", "extend", "job_1", "--lift", "trials", "--url", api.url) == (
+        64,
+        "",
+        "tilewright: --lift trials: is no limit; the limits are seconds, target_seconds, patience\n",
+    )
+
+
+def test_a_finished_job_is_already_complete(api: Api, tw: Command) -> None:
+    job = stored_job(api.store)
+    api.store.finish_job(job.id, None, "completed", "all 8 trials of the budget are done")
+    assert tw("jobs", "resume", job.id, "--url", api.url) == (
+        4,
+        "",
+        f"tilewright: job {job.id} is already complete (all 8 trials of the budget are done): extend its "
+        "budget to search on\n",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -129,8 +130,10 @@ def test_tuning_here_prints_the_schedule_and_records_it_for_best(tmp_path: Path)
     db = f"sqlite:///{tmp_path}/here.db"
     tuned = _tilewright("tune", LAYER, "--trials", "3", "--db", db)
     found = _tilewright("best", LAYER, "--db", db)
-    header, script = tuned.stdout.split("\n", 1)
-    assert (tuned.returncode, header.startswith("# "), "sch.get_block" in script) == (0, True, True)
+    header, model, time, script = tuned.stdout.split("\n", 3)
+    assert (tuned.returncode, "sch.get_block" in script) == (0, True)
+    assert re.fullmatch(r"# .* µs, .* after 3 trials: all 3 trials of the budget are done", header)
+    assert (model, time[:8]) == ("# cost model: nothing was predicted", "# time: ")
     assert (found.returncode, found.stdout.split("\n", 1)[1]) == (0, script)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
 from dataclasses import replace
@@ -51,10 +52,11 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
             "description": {"kind": "llvm", "mcpu": "skylake"},
         },
         "hardware": HARDWARE,
-        "budget": {"trials": 5, "seconds": 60.0},
+        "budget": {"trials": 5, "seconds": 60.0, "target_seconds": None, "patience": None},
         "seed": 0,
         "strategy": "evolutionary",
         "worker_wait": 600.0,
+        "history": "use",
         "finished_at": None,
         "progress": {
             "done": 0,
@@ -67,7 +69,31 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
             "eta_seconds": None,
         },
         "best": None,
+        "model": None,
+        "time": None,
     }
+
+
+def test_a_job_shows_what_its_cost_model_is_worth_and_where_its_time_went(api: Api) -> None:
+    job = api.http.post("/v1/jobs", json={"workload": MATMUL}).json()["id"]
+    model = {
+        "trials": 24,
+        "rank_correlation": 0.5,
+        "pairwise_accuracy": 0.75,
+        "top_recall": None,
+        "trusted": True,
+        "distrusted_rounds": 0,
+        "metrics": "scikit-learn 1.9.1",
+    }
+    seconds = {"generate": 0.1, "features": 0.2, "train": 0.3, "propose": 0.4, "build": 5.0, "run": 6.0}
+    for n in (8, 24):
+        overall = {**model, "trials": n}
+        api.store.add_event(job, "model", json.dumps({"batch": n, "trials": 8, "overall": overall}))
+    assert api.http.get(f"/v1/jobs/{job}").json()["model"] == model
+    api.store.add_event(job, "report", json.dumps({"seconds": {**seconds, "other": 7.0}, "model": model}))
+    shown, listed = api.http.get(f"/v1/jobs/{job}").json(), api.http.get("/v1/jobs").json()["jobs"][0]
+    assert (shown["model"], shown["time"]) == (model, {**seconds, "other": 7.0})
+    assert listed == {**shown, "model": None, "time": None}
 
 
 def test_one_workload_may_be_submitted_under_two_names(api: Api) -> None:
@@ -150,7 +176,7 @@ def test_validate_only_says_what_the_job_would_be_and_creates_none(api: Api) -> 
             "description": {"kind": "llvm", "mcpu": "host-of-the-server"},
         },
         "hardware": None,
-        "budget": {"trials": 64, "seconds": None},
+        "budget": {"trials": 64, "seconds": None, "target_seconds": None, "patience": None},
     }
     assert api.http.get("/v1/jobs").json() == {"jobs": [], "next_page_token": None}
 
@@ -201,7 +227,8 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
         {"pointer": "/budget/trials", "detail": 'should be a valid integer, got "5"'},
         {
             "pointer": "/budget/second",
-            "detail": "unknown key; did you mean 'seconds'? known keys: trials, seconds",
+            "detail": "unknown key; did you mean 'seconds'? known keys: trials, seconds, target_seconds, "
+            "patience",
         },
         {"pointer": "/strategy", "detail": "should be 'evolutionary' or 'random', got \"lucky\""},
         {
@@ -210,6 +237,31 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
             "seed, strategy, worker_wait, validate_only",
         },
     ]
+
+
+def test_a_job_may_end_at_a_target_or_when_its_patience_is_over(api: Api) -> None:
+    budget = {"trials": 5, "seconds": None, "target_seconds": 0.5, "patience": 3}
+    job = api.http.post("/v1/jobs", json={"workload": MATMUL, "budget": budget}).json()
+    assert (job["budget"], api.http.get(f"/v1/jobs/{job['id']}").json()["budget"]) == (budget, budget)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "detail"),
+    [
+        ("target_seconds", 0, "should be greater than 0, got 0"),
+        ("target_seconds", "fast", 'should be a valid number, got "fast"'),
+        ("patience", 0, "should be greater than or equal to 1, got 0"),
+        ("patience", 1.5, "should be a valid integer, got 1.5"),
+    ],
+)
+def test_a_target_or_a_patience_that_cannot_be_is_refused_by_pointer(
+    api: Api, key: str, value: object, detail: str
+) -> None:
+    answer = api.http.post("/v1/jobs", json={"workload": MATMUL, "budget": {key: value}})
+    pointer = f"/budget/{key}"
+    assert answer.json() == problem(
+        422, *INVALID, f"{pointer}: {detail}", {"pointer": pointer, "detail": detail}
+    )
 
 
 def test_a_budget_beyond_the_servers_limit_is_refused(api: Api) -> None:
@@ -338,6 +390,7 @@ def test_trials_say_what_came_of_each_candidate(api: Api) -> None:
     settle(api.store, [1e-5, "build_error"], worker)
     answer = api.http.get(f"/v1/jobs/{job.id}/trials").json()
     plain = {"sketch": "tiled", "samples": [], "seconds": None, "error": None, "message": "", "detail": None}
+    plain |= {"batch": 0, "predicted": None, "origin": "", "disturbed": False}
     assert answer == {
         "trials": [
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from synthetic import HARDWARE, TARGET, WORKLOAD, FakeSpace, task, tile_seconds, tiles
@@ -35,6 +36,10 @@ class Lab:
     seconds: Callable[[Mapping[str, Any]], float] = tile_seconds
     settle: Callable[[LeaseItem], Settlement | None] = lambda item: None
     codegen: str = "1"
+    history: str = "ignore"
+    strategy: str = "evolutionary"
+    suggestions: list[Any] = field(default_factory=list)
+    path: Path | None = None
     at_once: int = 8
     clock: Clock = field(default_factory=Clock)
     naps: int = 0
@@ -48,10 +53,26 @@ class Lab:
         self.worker = self.store.register_worker(worker).id
 
     def job(
-        self, trials: int = 48, seconds: float | None = None, strategy: str = "evolutionary", seed: int = 0
+        self,
+        trials: int = 48,
+        seconds: float | None = None,
+        strategy: str | None = None,
+        seed: int = 0,
+        **budget: Any,
     ) -> Job:
         new = NewJob(
-            WORKLOAD, TARGET, HARDWARE, trials, seconds, seed, strategy, 600.0, "http", '{"op": "bowl"}'
+            WORKLOAD,
+            TARGET,
+            HARDWARE,
+            trials,
+            seconds,
+            seed,
+            strategy or self.strategy,
+            600.0,
+            "http",
+            json.dumps({"op": "bowl", "suggestions": self.suggestions}),
+            history=self.history,
+            **budget,
         )
         return self.store.create_job(new)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,6 +63,13 @@ class FakeColumns:
         rows[:, 16] = self.index
         return rows
 
+    def every(self, most: int) -> np.ndarray | None:
+        if math.prod(len(knob.domain) for knob in self.knobs) > most:
+            return None
+        grid = np.meshgrid(*(knob.domain for knob in self.knobs), indexing="ij")
+        rows = np.stack([g.ravel() for g in grid], axis=1) if grid else np.empty((1, 0), dtype=np.int64)
+        return rows[self.valid(rows)]
+
     def random(self, n: int, rng: Generator) -> np.ndarray:
         found = np.empty((0, len(self.knobs)), dtype=np.int64)
         for _ in range(8):
@@ -80,11 +88,40 @@ class FakeColumns:
             child[anew, column] = rng.choice(np.array(knob.domain), int(anew.sum()))
         return child[self.valid(child)]
 
+    def neighbours(self, pop: np.ndarray) -> np.ndarray:
+        """Another value of one knob, the nearest in its domain first."""
+        found = [(0, tuple(row)) for row in pop.tolist()]
+        for row in pop:
+            for column, knob in enumerate(self.knobs):
+                at = knob.domain.index(int(row[column]))
+                for to, value in enumerate(knob.domain):
+                    moved = row.copy()
+                    moved[column] = value
+                    found.append((abs(to - at), tuple(moved.tolist())))
+        found.sort(key=lambda pair: pair[0])
+        rows = [row for row in dict.fromkeys(row for _, row in found) if list(row) not in pop.tolist()]
+        every = np.array(rows, dtype=np.int64).reshape(len(rows), len(self.knobs))
+        return every[self.valid(every)]
+
+
+@dataclass(frozen=True)
+class FakeDecisions:
+    knobs: Mapping[str, int]
+    exact: bool
+
 
 @dataclass(frozen=True)
 class FakeSketch:
     name: str
     columns: FakeColumns
+
+    def decisions(self, trace: Mapping[str, Any]) -> FakeDecisions | None:
+        steps = trace.get("steps")
+        names = {knob.name for knob in self.columns.knobs}
+        if not isinstance(steps, dict) or not names <= steps.keys():
+            return None
+        exact = steps.keys() == {"sketch", *names} and steps["sketch"] == self.name
+        return FakeDecisions({name: steps[name] for name in names}, exact)
 
     def resolve(self, row: Sequence[int]) -> FakeTrace:
         names = (knob.name for knob in self.columns.knobs)
@@ -188,7 +225,7 @@ class FakeMachine:
     before: Callable[[int], None] = lambda number: None
     items: list[MeasureInput] = field(default_factory=list)
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
         number = len(self.items)
         self.items.append(item)
         self.before(number)

@@ -325,6 +325,16 @@ def test_a_search_says_with_which_strategy_and_model_it_goes(lab: Lab) -> None:
         {
             "strategy": f"evolutionary (cost model: xgboost {xgboost.__version__})",
             "sketches": ["s0", "s1"],
+            "space": [
+                {
+                    "sketch": name,
+                    "configs": 8**6,
+                    "legal": 117888,
+                    "exact": False,
+                    "broken": {"registers": 0.5503},
+                }
+                for name in ("s0", "s1")
+            ],
             "resumed_trials": 0,
         }
     ]

@@ -16,7 +16,9 @@ from tilewright.compiler.target import Hardware
 from tilewright.db import Store, open_store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
+from tilewright.tuner.model_quality import ModelQuality
 from tilewright.tuner.progress import TerminalProgress, describe
+from tilewright.tuner.pruning import pruned
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.snapshot import Snapshot
 from tilewright.tuner.tune import Tuner
@@ -64,6 +66,9 @@ def test_the_record_says_what_was_found_and_how() -> None:
         strategy="random",
         flops=2_000_000,
         job=None,
+        pruning=pruned(tiles()),
+        split=record.split,
+        model=ModelQuality(),
     )
 
 
@@ -72,6 +77,17 @@ def test_the_best_is_the_fastest_trial() -> None:
     record = tune(machine)
     assert record.best is not None
     assert tile_seconds(json.loads(record.best.candidate.trace)) == record.seconds
+
+
+def test_candidates_race_against_the_best_so_far_unless_told_not_to() -> None:
+    racing, alone = FakeMachine(), FakeMachine()
+    tune(racing, strategy="random")
+    tune(alone, strategy="random", racing=False)
+    times = [tile_seconds(item.trace) for item in racing.items[:24]]
+    assert [item.best_seconds for item in racing.items[:24]] == [
+        min(times[:number], default=None) for number in range(24)
+    ]
+    assert {item.best_seconds for item in alone.items} == {None}
 
 
 def test_operations_a_second_follow_from_the_time() -> None:
@@ -184,7 +200,7 @@ def test_nothing_legal_ends_the_job_as_failed_and_is_raised(store: Store) -> Non
     assert (job.state, job.reason) == ("failed", str(refused.value))
 
 
-def test_an_interrupted_search_is_recorded_as_cancelled_with_what_was_done(store: Store) -> None:
+def test_an_interrupted_search_is_paused_with_what_was_done(store: Store) -> None:
     def interrupt(number: int) -> None:
         if number == 12:
             raise KeyboardInterrupt
@@ -195,8 +211,8 @@ def test_an_interrupted_search_is_recorded_as_cancelled_with_what_was_done(store
     best = store.best(WORKLOAD, job.target, HERE.key)
     assert best is not None
     assert (job.state, job.reason, best.search.done, best.search.asked) == (
-        "cancelled",
-        "interrupted after 12 trials",
+        "paused",
+        "interrupted after 12 trials: resume the job to go on",
         12,
         24,
     )
@@ -252,9 +268,19 @@ def test_an_unknown_strategy_is_refused_before_anything_is_recorded(store: Store
     assert store.jobs().items == ()
 
 
-@pytest.mark.parametrize("budget", [{"trials": 0}, {"seconds": 0.0}, {"seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"trials": 0},
+        {"seconds": 0.0},
+        {"seconds": float("nan")},
+        {"target_seconds": 0.0},
+        {"target_seconds": float("inf")},
+        {"patience": 0},
+    ],
+)
 def test_a_budget_without_room_for_a_trial_is_refused(budget: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^a budget is at least 1 trial and above 0 s, not "):
+    with pytest.raises(ValueError, match=r"^a budget's (trials|seconds|target_seconds|patience) is "):
         tune(**budget)
 
 

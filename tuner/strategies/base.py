@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from numpy.random import Generator
@@ -12,6 +12,7 @@ from ..outcome import Trial
 from ..pool import Pool
 from ..prior import Prior
 from ..space import Row
+from ..time_split import Stopwatch
 
 __all__ = ["Point", "SearchStrategy", "View", "spread"]
 
@@ -35,7 +36,8 @@ class View:
     """All that batch `batch` may depend on: the pools, the points that rules would choose without a search
     (the most promising first), and in trial order the results up to batch - 2.
 
-    `prior`: what other searches measured, for the cost model.
+    `prior`: what other searches measured, for the cost model. `watch` is where the strategy notes what its
+    time goes to (`train`; whatever it does not note is `propose`).
     """
 
     batch: int
@@ -43,6 +45,7 @@ class View:
     defaults: Sequence[Point]
     history: Sequence[Trial]
     prior: Prior | None = None
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
 
 class SearchStrategy(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from ..cost_model import CostModel, Scores, available_model, training_set
+from ..model_quality import trusted
 from ..outcome import Trial
 from ..pool import Pool
 from ..space import Population
@@ -45,20 +46,27 @@ class Evolutionary:
         if not any(t.outcome.seconds is not None and t.candidate.features is not None for t in view.history):
             yield from wild
             return
-        guided = self._guided(view, rng)
+        model = self._taught(view)
+        wild = _foretold(wild, view, model)
+        # What a model worse than chance ranks first is worse than what chance finds; it goes on predicting,
+        # which shows whether it has learned.
+        guided = self._guided(view, model, rng) if trusted(view.history) else wild
         for explore in rng.random(count) < self.epsilon:
             yield from islice(wild if explore else guided, 1)
         yield from guided
         yield from wild
 
-    def _guided(self, view: View, rng: Generator) -> Iterator[Point]:
-        """Points by predicted score, best first."""
-        features, scores = training_set(view.history)
+    def _taught(self, view: View) -> CostModel:
         model = self.cost_model()
-        model.update(features, scores)
+        with view.watch.part("train"):
+            model.update(training_set(view.history, view.prior))
+        return model
+
+    def _guided(self, view: View, model: CostModel, rng: Generator) -> Iterator[Point]:
+        """Points by predicted score, best first."""
         found = [(pool, self._evolved(pool, view, model, rng)) for pool in view.pools]
         ranked = [
-            (float(score), Point(pool.index, row))
+            (float(score), Point(pool.index, row, float(score), "model"))
             for pool, scored in found
             for row, score in zip(scored.rows, scored.scores, strict=True)
         ]
@@ -92,7 +100,7 @@ class _Scored:
     def of(cls, rows: Population, pool: Pool, model: CostModel) -> _Scored:
         if not len(rows):
             return cls(rows, np.empty(0, dtype=np.float32))
-        return cls(rows, model.predict(pool.columns.features(rows)))._sorted()
+        return cls(rows, model.predict(pool.features(rows)))._sorted()
 
     def merged(self, other: _Scored, most: int) -> _Scored:
         both = _Scored(np.concatenate([self.rows, other.rows]), np.concatenate([self.scores, other.scores]))
@@ -105,6 +113,13 @@ class _Scored:
         # A stable sort: rows of equal score keep their order, so that a run repeats.
         order = np.argsort(-self.scores, kind="stable")[:most]
         return _Scored(self.rows[order], self.scores[order])
+
+
+def _foretold(points: Iterator[Point], view: View, model: CostModel) -> Iterator[Point]:
+    """The points with their predicted scores."""
+    for point in points:
+        score = model.predict(view.pools[point.pool].features(point.row[None, :]))[0]
+        yield replace(point, predicted=float(score))
 
 
 def _elites(pool: Pool, history: Sequence[Trial], count: int) -> Population:

@@ -11,6 +11,8 @@ from tilewright.compiler.target import Target
 WORKLOADS: Mapping[str, dict[str, Any]] = {
     "matmul": {"op": "matmul", "m": 19, "n": 37, "k": 12},
     "dense": {"op": "dense", "m": 5, "n": 24, "k": 16, "bias": True, "activation": "gelu"},
+    "long matmul": {"op": "matmul", "m": 3, "n": 37, "k": 1024},
+    "long dense": {"op": "dense", "m": 3, "n": 24, "k": 1026, "bias": True, "activation": "relu"},
     "rows by rows": {"op": "dense", "m": 5, "n": 7, "k": 37, "weights": "nk", "bias": True},
     "attention": {"op": "batch_matmul", "b": 2, "m": 9, "n": 17, "k": 16, "transpose_b": True},
     "conv2d": {

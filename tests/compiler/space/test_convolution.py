@@ -11,6 +11,7 @@ from tilewright.compiler import interpret, topi
 from tilewright.compiler.passes.pipeline import lowering
 from tilewright.compiler.passes.split_ahead import split_ahead
 from tilewright.compiler.space import default_schedule, space_of
+from tilewright.compiler.space.window_tiles import strips
 from tilewright.compiler.target import Target
 
 HOST = Target.parse("llvm -mcpu=x86-64-v4")
@@ -174,3 +175,15 @@ def test_the_default_is_one_of_them_and_right(shape: str) -> None:
     expected = interpret.expected(func, [a.copy() for a in arrays])
     tw.build(default_schedule(func, Target.parse("llvm")), target="llvm")(*arrays)
     assert interpret.check(expected, arrays).ok
+
+
+def test_a_strip_may_be_the_whole_of_a_short_image() -> None:
+    assert [strips(n) for n in (3, 14, 28, 56)] == [
+        (1, 2, 3),
+        (1, 2, 4, 7, 8, 14),
+        (1, 2, 4, 7, 8, 14, 28),
+        (1, 2, 4, 7, 8, 14, 28),
+    ]
+    sketch = space_of(topi.create(CONV), Target.parse("llvm -mcpu=x86-64-v4")).sketches[0]
+    rows = [k.name for k in sketch.knobs].index("h_t")
+    assert 14 in sketch.columns.random(400, np.random.default_rng(0))[:, rows]

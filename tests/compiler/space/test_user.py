@@ -59,7 +59,7 @@ def test_a_constraint_prunes_configs_however_it_is_written(
     func: PrimFunc, constraint: Callable[[Mapping[str, Any]], Any]
 ) -> None:
     columns = user_space(func, tiles, [constraint]).sketches[0].columns
-    assert columns.enumerate().tolist() == [[1, 8], [1, 16], [2, 8], [2, 16], [4, 8]]
+    assert columns.every(1000).tolist() == [[1, 8], [1, 16], [2, 8], [2, 16], [4, 8]]
     assert columns.violations(np.array([[8, 16], [1, 8]])) == {constraint.__name__: 1}
 
 
@@ -72,7 +72,7 @@ def test_a_constraint_on_a_knob_of_one_structure_leaves_the_others_alone(func: P
             sch.split(k, [None, sch.sample_categorical([2, 3], "steps")])
 
     found = user_space(func, space, [lambda knobs: knobs["rows"] < 4]).sketches
-    assert [s.columns.enumerate().tolist() for s in found] == [[[2]], [[2], [3]]]
+    assert [s.columns.every(1000).tolist() for s in found] == [[[2]], [[2], [3]]]
 
 
 def test_a_space_without_choices_is_one_schedule(func: PrimFunc) -> None:
@@ -80,7 +80,7 @@ def test_a_space_without_choices_is_one_schedule(func: PrimFunc) -> None:
         sch.parallel(sch.get_loops(sch.get_block("C"))[0])
 
     (sketch,) = user_space(func, once).sketches
-    assert (sketch.name, sketch.knobs, sketch.columns.enumerate().shape) == ("once", (), (1, 0))
+    assert (sketch.name, sketch.knobs, sketch.columns.every(1000).shape) == ("once", (), (1, 0))
 
 
 def test_a_refused_primitive_names_the_users_line(func: PrimFunc) -> None:
@@ -101,7 +101,7 @@ def test_a_constraint_cannot_change_the_configs(func: PrimFunc) -> None:
         return out <= 32
 
     columns = user_space(func, tiles, [product]).sketches[0].columns
-    assert columns.enumerate().tolist() == [[1, 8], [1, 16], [2, 8], [2, 16], [4, 8]]
+    assert columns.every(1000).tolist() == [[1, 8], [1, 16], [2, 8], [2, 16], [4, 8]]
 
 
 @pytest.mark.parametrize("constraints", [in_columns, None, 3, "ab", iter([in_columns])])

@@ -1,0 +1,72 @@
+"""Teaching a model as a search goes on, in time proportional to what is new."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..outcome import Trial
+from ..prior import Prior
+from .base import CostModel
+from .training import learnable, training_set
+
+__all__ = ["Learner"]
+
+FIRST = 192
+"""Up to so many trials a model is taught anew each time: it takes 20 ms, and is best."""
+
+GROWTH = 1.25
+"""From there on, one taught anew serves until there are so many times the trials, and learns the new ones on
+top."""
+
+Told = tuple[tuple[str, float | None], ...]
+
+
+@dataclass(eq=False)
+class Learner:
+    """Models by what they were taught.
+
+    What `taught` answers is a function of its arguments alone. The model of the last turning point is kept, so
+    that it need not be taught again; a search that is resumed makes it anew.
+    """
+
+    make: Callable[[], CostModel]
+    _kept: dict[tuple[Told, int], CostModel] = field(default_factory=dict, repr=False)
+
+    def taught(self, history: Sequence[Trial], prior: Prior | None = None) -> CostModel | None:
+        """The model for this history; None while it has nothing to learn from (no trial with a time, of known
+        features, and no prior)."""
+        trials = learnable(history)
+        timed = any(trial.outcome.seconds is not None for trial in trials)
+        if not timed and (prior is None or not len(prior)):
+            return None
+        since = turning_point(len(trials))
+        if since == len(trials):
+            return self._anew(trials, prior)
+        model = copy.copy(self._base(trials[:since], prior))
+        model.extend(training_set(trials, prior), len(trials) - since)
+        return model
+
+    def _base(self, trials: Sequence[Trial], prior: Prior | None) -> CostModel:
+        told = tuple((trial.candidate.key, trial.outcome.seconds) for trial in trials)
+        key = (told, id(prior))
+        if key not in self._kept:
+            self._kept.clear()
+            self._kept[key] = self._anew(trials, prior)
+        return self._kept[key]
+
+    def _anew(self, trials: Sequence[Trial], prior: Prior | None) -> CostModel:
+        model = self.make()
+        model.update(training_set(trials, prior))
+        return model
+
+
+def turning_point(trials: int) -> int:
+    """The number of trials, at most `trials`, at which the model was last taught anew."""
+    if trials <= FIRST:
+        return trials
+    point = FIRST
+    while int(point * GROWTH) <= trials:
+        point = int(point * GROWTH)
+    return point
