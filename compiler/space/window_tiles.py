@@ -219,7 +219,7 @@ class WindowTiles(Tiling):
             if v is rows:
                 t = self.knob(f"{v.name}_t", strips(extent))
                 strip, middle, inner = sch.split(loops[v], [None, t, r], overlap=1)
-                self.limit(f"{v.name} beyond its extent", poly(t) * r - r, extent - 1)
+                self.limit(f"{v.name} beyond its extent", poly(t) * r, extent + 7)
                 between.append(middle)
             else:
                 first, inner = sch.split(loops[v], [None, r], overlap=1)

@@ -97,7 +97,6 @@ WORKLOADS: Mapping[str, dict[str, Any]] = {
     },
     "transposed": {"op": "conv2d_transpose", "ci": 2, "h": 4, "w": 4, "co": 4, "kh": 3, "kw": 3, "stride": 2},
     "pool": {"op": "pool2d", "c": 3, "h": 9, "w": 9, "function": "avg", "window": 3, "pad": 1, "stride": 2},
-    "pool apart": {"op": "pool2d", "c": 4, "h": 17, "w": 17, "function": "max", "window": 3, "stride": 3},
     "argmax": {"op": "reduce", "shape": [12, 20], "function": "argmax", "axes": [0]},
     "any": {"op": "reduce", "shape": [12, 20], "function": "any", "axes": [0], "dtype": "bool"},
     "total": {"op": "reduce", "shape": [12, 20], "function": "sum"},
