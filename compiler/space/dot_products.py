@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..arith import Var, poly
+from ..arith import Knob, Var, poly
 from ..codegen.llvm.dots import Instruction, instruction_for
 from ..ir import Binary, Block, Cast, Const, DType, Expr, IterKind, Load, PrimFunc
-from ..schedule import Schedule
+from ..schedule import LoopRV, Schedule
 from ..target import Target
 from .dot_product_tiles import DotProductTiles, moves
 from .groups import Group
@@ -142,8 +142,8 @@ def _is_reused(main: Block, y: Load) -> bool:
 
 def lane_steps(main: Block, n: int, target: Target, widths: Sequence[int]) -> int:
     """How many steps of the n-th iteration variable, a reduction, an instruction adds up in each lane where
-    the lanes lie along it too. 1 where there is no such instruction, where factors are not contiguous, or
-    where one of the `widths`, numbers of lanes, does not divide the extent together with the steps."""
+    the lanes lie along it too. 1 where there is no such instruction, where factors are not contiguous, where
+    the steps do not divide the extent, or where one of the `widths` is none of the instruction's."""
     pair = factors_of(main)
     if pair is None:
         return 1
@@ -157,6 +157,16 @@ def lane_steps(main: Block, n: int, target: Target, widths: Sequence[int]) -> in
         return 1
     steps, forms = found[0].steps, found[0].forms
     it = main.iters[n]
-    fits = all(w % forms[-1][0] == 0 and (it.extent.const or 1) % (w * steps) == 0 for w in widths)
+    length = it.extent.const or 1
+    fits = all(w % forms[-1][0] == 0 and length >= w * steps for w in widths) and length % steps == 0
     contiguous = all(dim_of(z, it) == len(z.indices) - 1 for z in pair)
     return steps if fits and contiguous else 1
+
+
+def split_steps(sch: Schedule, loop: LoopRV, beside: Knob, lanes: Knob, taken: int) -> list[LoopRV]:
+    """A reduction as steps, vectors beside each other, lanes, and what an instruction adds up in each lane,
+    which a mask never divides."""
+    at_once: list[LoopRV] = []
+    if taken > 1:
+        loop, *at_once = sch.split(loop, [None, taken])
+    return [*sch.split(loop, [None, beside, lanes]), *at_once]

@@ -301,8 +301,8 @@ class WindowTiles(Tiling):
 
     # ---- neighbours ----
     def pad_strips(self, strip: LoopRV) -> None:
-        """The padded copy of what a strip reads, its rows in lanes; the vectors of a short row side by side, so
-        that what each leaves out is known."""
+        """The padded copy of what a strip reads, its rows in lanes; the vectors of a short row side by side,
+        so that what each leaves out is known."""
         width = self.target.lanes(self.main.buffer.dtype.value_bytes * 8)
         for name in self.group.producers:
             loop = self.sch.compute_at(self.sch.get_block(name), strip)[-1]
