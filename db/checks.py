@@ -8,7 +8,7 @@ from typing import NoReturn
 from .errors import InvalidValue
 from .fleet_records import NewWorker
 from .records import NewJob, NewTrial, Settlement
-from .words import FAILURE_KINDS, HISTORIES, ORIGINS
+from .words import CACHES, FAILURE_KINDS, HISTORIES, ORIGINS
 
 _INT_BOUND = 1 << 63
 _SHORT = 256
@@ -145,6 +145,10 @@ def check_settlement(settlement: Settlement, at: str = "settlement") -> None:
         check_text(f"{at}.codegen_version", settlement.codegen_version)
     if settlement.error is not None:
         check_seconds(f"{at}.error", settlement.error, zero=True)
+    if settlement.calls is not None:
+        check_int(f"{at}.calls", settlement.calls, 1)
+    if settlement.cache is not None:
+        check_word(f"{at}.cache", settlement.cache, CACHES)
     if not isinstance(settlement.samples, tuple) or len(settlement.samples) > _MAX_SAMPLES:
         raise InvalidValue(f"{at}.samples", f"must be a tuple of at most {_MAX_SAMPLES} numbers")
     for i, sample in enumerate(settlement.samples):

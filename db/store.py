@@ -25,6 +25,7 @@ from .records import (
     Page,
     PastSearch,
     PastTrial,
+    Retiming,
     Settlement,
     Target,
     Token,
@@ -198,6 +199,19 @@ class TrialStore(Protocol):
         """
 
 
+class OutsideStore(Protocol):
+    """Trials of jobs of origin `outside`, which people or other programs measure. Nothing of it expires."""
+
+    def hand_out(self, job_id: str, holder: str, count: int = 1) -> list[Trial]:
+        """Up to `count` trials for `holder`: those that it was given and that have no result, then pending
+        ones, which become `started`; by number. A paused job hands out no new ones. JobOver; Conflict for a
+        job of another origin."""
+
+    def tell_outside(self, job_id: str, number: int, settlement: Settlement) -> Trial:
+        """Store the result of a trial, handed out or not, under the rules of `settle`; the same one may be
+        told again. SettlementMismatch for another one, JobOver, Conflict."""
+
+
 class HistoryStore(Protocol):
     """What earlier searches leave to later ones. No call reads more than its limit, whatever is stored."""
 
@@ -233,6 +247,17 @@ class HistoryStore(Protocol):
     def known(self, job_id: str) -> Known:
         """What `put_warm_start` was told; none where nothing was put."""
 
+    def time_again(self, job_id: str, epoch: int, turn: int, numbers: Sequence[int]) -> None:
+        """Have workers time these trials once more, in this order, ahead of other work: round `turn`.
+
+        What a trial was settled with stays as it is; no best is given to beat. Asked for a turn again: no
+        effect; for another turn while one is pending: that one becomes `cancelled`. Once the job has ended
+        nobody times it any more. InvalidValue for a trial without a time of its own, StaleSearch, JobOver.
+        """
+
+    def retimings(self, job_id: str) -> list[Retiming]:
+        """All rounds of a job, by turn, in the order that was asked for."""
+
 
 class ScheduleStore(Protocol):
     """Best-known schedules, one for each (workload, target, hardware).
@@ -245,8 +270,8 @@ class ScheduleStore(Protocol):
         """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
 
     def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
-        """Trial `number` of a local job won the final rounds, in which it took these seconds; what is
-        best-known now.
+        """Trial `number` of a job won the final rounds, in which it took these seconds; what is best-known
+        now.
 
         Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
         single reading was the luckier one, and of anything slower. Raises NotFound, InvalidValue for a trial
@@ -281,6 +306,7 @@ class Store(
     JobControlStore,
     TrialStore,
     HistoryStore,
+    OutsideStore,
     ScheduleStore,
     FleetStore,
     TokenStore,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from .event_stream import read_events
 from .job_verbs import JobVerbs, segment
 from .transport import ApiError, InsecureToken, Transport
 from .views import (
+    AskedView,
     EventView,
     JobsView,
     JobView,
@@ -104,10 +105,15 @@ class Client(JobVerbs):
         patience: int | None = None,
         hardware: str | None = None,
         seed: int = 0,
-        strategy: str = "evolutionary",
+        strategy: str = "guided",
         worker_wait: float | None = None,
+        history: str = "use",
+        suggestions: Sequence[Mapping[str, Any]] = (),
+        measure: str = "workers",
     ) -> JobView:
-        """Create a job. Not retried once the request was sent: that could make two."""
+        """Create a job. `history` "ignore": measure anew what was measured before. `suggestions` are tried
+        first: JSON of traces, or `{"sketch": name, "knobs": {name: value}}`. `measure` "outside": whoever
+        calls `ask` and `tell` measures. Not retried once the request was sent: that could make two."""
         budget = {
             "trials": trials,
             "seconds": seconds,
@@ -115,13 +121,14 @@ class Client(JobVerbs):
             "patience": patience,
         }
         body = _job_body(workload, target, budget, hardware, seed, strategy, worker_wait)
+        body |= {"history": history, "suggestions": [dict(one) for one in suggestions], "measure": measure}
         return JobView.model_validate(self._transport.request("POST", "/v1/jobs", json=body).json())
 
     def validate(
         self, workload: Mapping[str, Any], *, target: str | Mapping[str, Any] = "llvm", trials: int = 64
     ) -> ValidationView:
         """What `submit` would create, or the ApiError it would raise; creates nothing."""
-        body = _job_body(workload, target, {"trials": trials}, None, 0, "evolutionary", None)
+        body = _job_body(workload, target, {"trials": trials}, None, 0, "guided", None)
         answer = self._transport.request(
             "POST", "/v1/jobs", json={**body, "validate_only": True}, idempotent=True
         )
@@ -149,6 +156,45 @@ class Client(JobVerbs):
             token = page.next_page_token
             if token is None:
                 return
+
+    def ask(self, job: str, count: int = 1, *, holder: str = "", wait: float = 0.0) -> list[TrialView]:
+        """Up to `count` trials of a job that is measured outside, for `holder` to measure: those that it was
+        given and has not told, then new ones. None where there is none within `wait` seconds (at most 60),
+        or the job is over."""
+        answer = self._transport.request(
+            "POST",
+            f"/v1/jobs/{segment(job)}/trials:ask",
+            json={"count": count, "holder": holder},
+            params={"wait": f"{wait:.3f}s"},
+            timeout=self._transport.timeout + wait,
+            idempotent=True,
+        )
+        return AskedView.model_validate(answer.json()).trials
+
+    def tell(
+        self,
+        job: str,
+        number: int,
+        *,
+        seconds: float | None = None,
+        failure: str | None = None,
+        message: str = "",
+        samples: Sequence[float] = (),
+        error: float | None = None,
+        codegen: str | None = None,
+    ) -> TrialView:
+        """What came of trial `number`: `seconds` per call, or a kind of `failure` with a message. May be
+        repeated. `error` of its output in tolerances and the `codegen` version that made the code are needed
+        for it to become best-known."""
+        failed = None if failure is None else {"kind": failure, "message": message}
+        said = {"number": number, "seconds": seconds, "failure": failed, "samples": list(samples)}
+        answer = self._transport.request(
+            "POST",
+            f"/v1/jobs/{segment(job)}/trials:tell",
+            json={**said, "error": error, "codegen": codegen},
+            idempotent=True,
+        )
+        return TrialView.model_validate(answer.json())
 
     def trials(self, job: str) -> Iterator[TrialView]:
         """The trials of a job in order, page by page."""

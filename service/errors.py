@@ -69,6 +69,10 @@ class InvalidTarget(InvalidRequest):
     code, title = "invalid-target", "The target is not one this server compiles for"
 
 
+class InvalidSuggestion(InvalidRequest):
+    code, title = "invalid-suggestion", "A suggested schedule does not apply to the workload"
+
+
 class AmbiguousHardware(InvalidRequest):
     code, title = "ambiguous-hardware", "Workers of several kinds of hardware are attached"
 
@@ -142,6 +146,7 @@ _TABLE: tuple[tuple[type[Exception], int, str, str, dict[str, str]], ...] = (
     (store.Superseded, 409, "superseded", "A newer session of this worker is attached", {}),
     (store.LeaseLost, 409, "lease-lost", "The lease is no longer this worker's", {}),
     (store.AlreadyComplete, 409, "already-complete", "The job has used its budget up", {}),
+    (store.JobOver, 409, "job-over", "The job has ended", {}),
     (store.Conflict, 409, "conflict", "The request is out of date", {}),
     (store.SchemaError, 503, "schema-mismatch", "The database is not at this server's schema", {}),
     (store.StoreFull, 507, "store-full", "The database's disk is full; nothing was stored", {}),

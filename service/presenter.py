@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..db.fleet_records import Worker
-from ..db.records import BestSchedule, Job, Token, Trial
+from ..db.records import BestSchedule, Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, UNMEASURED_OUTCOMES
 from .views import (
@@ -54,7 +54,8 @@ class Presenter:
     def job_in_list(self, job: Job) -> JobView:
         """A job without what takes a look at its events."""
         workload = self._workload(job.workload)
-        best = next(iter(self._store.top_trials(job.id, 1)), None)
+        known = self._store.known(job.id)
+        best = self._best_of(job, known)
         return JobView(
             id=job.id,
             state=job.state,
@@ -69,9 +70,18 @@ class Presenter:
             history=job.history,
             created_at=job.created_at,
             finished_at=job.finished_at,
-            progress=self._progress(job, best, workload.flops),
+            progress=self._progress(job, known.trials, best, workload.flops),
             best=None if best is None else _best_of_job(best, workload.flops),
         )
+
+    def _best_of(self, job: Job, known: Known) -> Trial | None:
+        """Its fastest trial, or one that was known before it began and is faster."""
+        own = next(iter(self._store.top_trials(job.id, 1)), None)
+        if known.best is None:
+            return own
+        before = self._store.trial(known.best)
+        faster = own is None or (own.seconds or 0.0) >= (before.seconds or 0.0)
+        return before if faster and before.seconds is not None else own
 
     def schedule(self, best: BestSchedule) -> ScheduleView:
         return ScheduleView(
@@ -105,7 +115,7 @@ class Presenter:
             seen_seconds_ago=max(0.0, now - worker.seen_at),
         )
 
-    def _progress(self, job: Job, best: Trial | None, flops: float | None) -> ProgressView:
+    def _progress(self, job: Job, known: int, best: Trial | None, flops: float | None) -> ProgressView:
         counts = self._store.trial_counts(job.id)
         until = job.finished_at if job.finished_at is not None else self._store.now()
         elapsed = 0.0 if job.started_at is None else _passed(job, job.started_at, until)
@@ -113,6 +123,7 @@ class Presenter:
             done=job.done,
             asked=job.trials,
             measured=counts["ok"] + counts["censored"],
+            known=known,
             failures={
                 kind: counts[kind]
                 for kind in FAILURE_KINDS
@@ -121,7 +132,7 @@ class Presenter:
             best_seconds=None if best is None else best.seconds,
             best_gflops=None if best is None else _gflops(flops, best.seconds),
             elapsed_seconds=elapsed,
-            eta_seconds=eta(job, self._measuring_seconds(job, until), elapsed),
+            eta_seconds=eta(job, self._measuring_seconds(job, until), elapsed, known),
         )
 
     def _measuring_seconds(self, job: Job, until: float) -> float:
@@ -198,12 +209,13 @@ def token_view(token: Token) -> TokenView:
     )
 
 
-def eta(job: Job, measuring: float, elapsed: float) -> float | None:
-    """Seconds until the budget is used up, at the pace of `measuring` seconds so far; `elapsed` counts to
-    the limit of time. None before the first result, while the job is paused and after the end."""
+def eta(job: Job, measuring: float, elapsed: float, known: int = 0) -> float | None:
+    """Seconds until the budget, of which `known` trials need no measuring, is used up, at the pace of
+    `measuring` seconds so far; `elapsed` counts to the limit of time. None before the first result, while the
+    job is paused and after the end."""
     if job.finished_at is not None or job.state == "paused" or job.done == 0 or measuring == 0.0:
         return None
-    remaining = measuring / job.done * max(0, job.trials - job.done)
+    remaining = measuring / job.done * max(0, job.trials - known - job.done)
     return remaining if job.seconds is None else max(0.0, min(remaining, job.seconds - elapsed))
 
 
@@ -211,6 +223,7 @@ def _best_of_job(trial: Trial, flops: float | None) -> BestOfJob:
     assert trial.seconds is not None, "top_trials gives trials that were timed"
     return BestOfJob(
         trial=trial.number,
+        job=trial.job,
         seconds=trial.seconds,
         gflops=_gflops(flops, trial.seconds),
         trace=json.loads(trial.trace),

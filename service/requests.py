@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-Strategy = Literal["evolutionary", "random"]
+Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MAX_SECONDS = 30 * 86_400.0
@@ -86,11 +86,60 @@ class JobRequest(Request):
         None, description="hardware key to measure on; needed when workers of several kinds are attached"
     )
     seed: int = Field(0, ge=0, le=2**53 - 1, description="the same seed makes the same search")
-    strategy: Strategy = "evolutionary"
+    strategy: Strategy = "guided"
     worker_wait: float | None = Field(
         None, gt=0, le=MAX_SECONDS, description="seconds to wait for a worker before the job fails"
     )
+    history: Literal["use", "ignore"] = Field(
+        "use", description="whether what was measured before informs the search, or is measured again"
+    )
+    suggestions: list[dict[str, Any]] = Field(
+        [],
+        max_length=64,
+        description='schedules to try first: traces, or {"sketch": name, "knobs": {name: value}}',
+    )
+    measure: Literal["workers", "outside"] = Field(
+        "workers", description="who measures: the fleet, or whoever uses trials:ask and trials:tell"
+    )
     validate_only: bool = Field(False, description="check the request and create nothing")
+
+
+class AskRequest(Request):
+    """Trials to measure, for whoever asks."""
+
+    count: int = Field(1, ge=1, le=64)
+    holder: str = Field(
+        "", max_length=100, description="who measures them: the same name is given the same trials again"
+    )
+
+
+class TellFailure(Request):
+    """How a trial failed."""
+
+    kind: Literal["build_error", "build_timeout", "run_error", "run_timeout", "wrong_output", "constraint"]
+    message: str = Field("", max_length=4096)
+
+
+class TellRequest(Request):
+    """What came of a trial: `seconds` per call, or a `failure`."""
+
+    number: int = Field(ge=0, le=2**53 - 1, description="the trial")
+    seconds: float | None = Field(None, gt=0, le=MAX_SECONDS)
+    failure: TellFailure | None = None
+    samples: list[Annotated[float, Field(gt=0)]] = Field([], max_length=4096)
+    error: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="the error of its output, in tolerances; without one it never becomes best-known",
+    )
+    codegen: str | None = Field(None, min_length=1, max_length=100, description="what generated its code")
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.seconds is None) == (self.failure is None):
+            raise ValueError("must have either seconds or a failure")
+        return self
 
 
 class TokenRequest(Request):

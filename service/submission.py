@@ -8,7 +8,7 @@ from typing import Any
 
 from ..db.records import Job, NewJob
 from ..db.store import Store
-from .errors import InvalidRequest, InvalidTarget, InvalidWorkload
+from .errors import InvalidRequest, InvalidSuggestion, InvalidTarget, InvalidWorkload
 from .hardware_choice import choose, waits_for
 from .presenter import target_view, workload_view
 from .requests import JobRequest
@@ -43,6 +43,13 @@ class Submission:
             target = parser.target(request.target, facts_of(hardware, store))
         except SpecError as error:
             raise InvalidTarget.at(f"/target{error.pointer}", error.message) from error
+        for number, suggestion in enumerate(request.suggestions):
+            try:
+                parser.suggestion(workload, suggestion)
+            except SpecError as error:
+                raise InvalidSuggestion.at(f"/suggestions/{number}{error.pointer}", error.message) from error
+        if request.measure == "outside":
+            _check_outside(request, hardware)
         return cls(request, workload, target, hardware)
 
     def view(self) -> ValidationView:
@@ -75,12 +82,25 @@ class Submission:
                 seed=request.seed,
                 strategy=request.strategy,
                 worker_wait=request.worker_wait or settings.worker_wait,
-                origin="http",
+                history=request.history,
+                origin="outside" if request.measure == "outside" else "http",
                 spec=json.dumps(request.model_dump(), separators=(",", ":")),
             )
         )
-        reason = waits_for(job.hardware, store.workers())
+        reason = None if job.origin == "outside" else waits_for(job.hardware, store.workers())
         return job if reason is None else store.set_waiting(job.id, reason)
+
+
+def _check_outside(request: JobRequest, hardware: str | None) -> None:
+    if hardware is None:
+        raise InvalidRequest.at(
+            "/hardware",
+            "is needed for a job that is measured outside: the key of the hardware that it is measured on",
+        )
+    if request.budget.seconds is not None:
+        raise InvalidRequest.at(
+            "/budget/seconds", "is no limit of a job that is measured outside: its trials never expire"
+        )
 
 
 def facts_of(hardware: str | None, store: Store) -> dict[str, Any] | None:

@@ -29,7 +29,8 @@ _SWEEP_EVERY = 2.0
 @dataclass(slots=True)
 class _Search:
     """The child of a job, `begun` at this time under this `epoch`; `deaths` counts how often it died since
-    the job had `done` results; `again_at` is when it may start again."""
+    the job had `done` results; `again_at` is when it may start again. `rests`: the job is measured outside,
+    and has proposed all that it can while it `knew` so many results of so many trials."""
 
     process: SearchProcess | None = None
     epoch: int = 0
@@ -37,6 +38,8 @@ class _Search:
     deaths: int = 0
     done: int = 0
     again_at: float = 0.0
+    knew: tuple[int, int] = (-1, -1)
+    rests: bool = False
     unwanted_since: float | None = None
 
 
@@ -127,7 +130,7 @@ class Supervisor:
         for job in self._store.overdue_jobs():
             if job.origin == "http":
                 self._fail(job, f"{job.reason}, for {job.worker_wait:g} s")
-        jobs = self._store.unfinished_jobs("http")
+        jobs = [*self._store.unfinished_jobs("http"), *self._store.unfinished_jobs("outside")]
         workers = self._store.workers()
         self._end_unwanted({job.id for job in jobs if job.state != "paused"})
         for job in jobs:
@@ -139,7 +142,7 @@ class Supervisor:
     def _advance(self, job: Job, workers: list[Worker]) -> None:
         if job.state == "paused":
             return
-        reason = waits_for(job.hardware, workers)
+        reason = None if job.origin == "outside" else waits_for(job.hardware, workers)
         if reason is not None:
             if (job.state, job.reason) != ("waiting", reason):
                 self._store.set_waiting(job.id, reason)
@@ -153,7 +156,8 @@ class Supervisor:
             job = self._store.set_running(job.id)
         search = self._searches.setdefault(job.id, _Search())
         if search.process is None:
-            self._begin(job, search)
+            if not search.rests or search.knew != (job.done, job.trials):
+                self._begin(job, search)
         elif search.process.ended() is not None:
             self._bury(job, search)
         elif is_late(job, time.monotonic() - search.begun, self._slack, self._store):
@@ -176,6 +180,7 @@ class Supervisor:
             self._fail(job, f"its search cannot be started: {error}")
             return
         search.begun, search.epoch = time.monotonic(), epoch
+        search.knew, search.rests = (job.done, job.trials), False
         log.info("job %s: search %d runs as process %d", job.id, epoch, search.process.pid)
 
     def _misfit(self, job: Job) -> str | None:
@@ -205,6 +210,9 @@ class Supervisor:
         job = self._store.job(job.id)
         if job.state in FINAL_JOB_STATES or job.epoch != search.epoch:
             return  # it was not its job any more: ended, or extended and to be searched anew
+        if status == 0 and job.origin == "outside":
+            search.rests = True
+            return
         search.deaths = 1 if job.done > search.done else search.deaths + 1
         search.done = job.done
         how = f"by signal {-status}" if status < 0 else f"with status {status}"

@@ -72,11 +72,13 @@ class BudgetView(View):
 
 
 class ProgressView(View):
-    """How far a search is. `done` of `asked` trials have an outcome; `eta_seconds` is an estimate, if any."""
+    """How far a search is. `done` of `asked` trials have an outcome, `known` were
+    measured by earlier jobs; `eta_seconds` is an estimate, if any."""
 
     done: int = 0
     asked: int = 0
     measured: int = 0
+    known: int = 0
     failures: dict[str, int] = Field(default_factory=dict)
     best_seconds: float | None = None
     best_gflops: float | None = None
@@ -85,9 +87,10 @@ class ProgressView(View):
 
 
 class BestOfJob(View):
-    """The fastest checked trial of a job so far."""
+    """The fastest checked trial of a job so far; `job` names the earlier one that it was known from."""
 
     trial: int
+    job: str
     seconds: float
     gflops: float | None = None
     trace: dict[str, Any]
@@ -187,6 +190,14 @@ class TrialView(View):
     predicted: float | None = None
     origin: str = ""
     disturbed: bool = False
+
+
+class AskedView(View):
+    """Trials to be measured outside; none while there is nothing to measure. `state` is the job's."""
+
+    trials: list[TrialView]
+    state: str
+    reason: str = ""
 
 
 class TrialsView(View):

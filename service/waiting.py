@@ -8,8 +8,20 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from .context import Context
+from .durations import seconds_of
+from .errors import InvalidRequest
 
 T = TypeVar("T")
+
+LONGEST_WAIT = 60.0
+
+
+def wait_seconds(wait: str) -> float:
+    """Of a `wait` parameter, at most LONGEST_WAIT. Raises InvalidRequest."""
+    try:
+        return min(LONGEST_WAIT, seconds_of(wait))
+    except ValueError as error:
+        raise InvalidRequest.parameter("wait", f"wait {error}") from error
 
 
 async def poll(

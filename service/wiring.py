@@ -11,8 +11,9 @@ from typing import Any
 import rfc8785
 
 from ..compiler import CODEGEN_VERSION, interpret, ir, topi
+from ..compiler.schedule import ScheduleError, Trace, TraceError
 from ..compiler.target import Hardware, Target, TargetError
-from .workloads import SpecError, TargetSpec, Workload
+from .workloads import SpecError, TargetSpec, Workload, check_knobs
 
 
 class CompilerParser:
@@ -27,6 +28,20 @@ class CompilerParser:
             script=ir.script(func),
             flops=float(ir.flop_count(func)) or None,
         )
+
+    def suggestion(self, workload: Workload, said: Mapping[str, Any]) -> None:
+        if "steps" not in said:
+            check_knobs(said)
+            return
+        try:
+            trace = Trace.from_json(dict(said))
+            if trace.knobs:
+                raise SpecError(f"the trace leaves {', '.join(trace.knobs)} open: resolve it first", "/steps")
+            trace.apply(ir.from_json(json.loads(workload.program)))
+        except TraceError as error:
+            raise SpecError(error.message, error.pointer) from error
+        except ScheduleError as error:
+            raise SpecError(f"the trace does not apply to {workload.name!r}: {error}", "/steps") from error
 
     def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
         hardware = None if facts is None else Hardware.of(facts)

@@ -46,6 +46,10 @@ class WorkloadParser(Protocol):
     def workload(self, spec: Mapping[str, Any]) -> Workload:
         """The program of `{"op": …}` or of canonical IR JSON. Raises SpecError."""
 
+    def suggestion(self, workload: Workload, said: Mapping[str, Any]) -> None:
+        """Raises SpecError unless it is a trace that applies to the workload, or names values of knobs, which
+        only a search can check."""
+
     def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
         """The target of a name or an object. What it leaves to the host is taken from the hardware that
         `facts` describe, without them from this machine. Raises SpecError, also where that hardware
@@ -62,3 +66,17 @@ class WorkloadParser(Protocol):
 
     def codegen_version(self) -> str:
         """The version of the code generator, part of a candidate's identity."""
+
+
+def check_knobs(said: Mapping[str, Any]) -> None:
+    """Raises SpecError unless it is `{"knobs": {name: integer}}`, with the name of a `sketch` or without."""
+    if not {"knobs"} <= said.keys() <= {"sketch", "knobs"}:
+        raise SpecError(
+            'a suggestion is a trace (`version`, `steps`) or {"sketch": name, "knobs": {name: value}}, not '
+            f"an object with {'the keys ' + ', '.join(sorted(said)[:8]) if said else 'no keys'}"
+        )
+    if not isinstance(said.get("sketch", ""), str):
+        raise SpecError("must be the name of a sketch", "/sketch")
+    knobs = said["knobs"]
+    if not isinstance(knobs, Mapping) or not all(type(value) is int for value in knobs.values()):
+        raise SpecError("must be integers by the names of knobs", "/knobs")

@@ -13,14 +13,12 @@ from .budget import Budget
 from .candidate import Candidate
 from .session import TuningSession
 from .strategies import SearchStrategy
-from .suggested import SUGGESTED, Suggestions, suggestions_of
+from .suggested import SUGGESTED, TRANSFERRED, Suggestions, suggestions_of
 from .task import TuningTask
 from .time_split import Stopwatch
 from .warm_start import Snapshot, WarmStart, recall
 
-__all__ = ["TRANSFERRED", "Beginning", "suggested_in"]
-
-TRANSFERRED = "transferred"
+__all__ = ["Beginning", "suggested_in"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ from .pool import Pool, nothing_legal
 from .prior import Prior
 from .space import TuningSpace
 from .strategies import Point, SearchStrategy, View
-from .suggested import SUGGESTED
+from .suggested import SUGGESTED, TRANSFERRED
 from .task import Replayed
 from .time_split import Stopwatch
 
@@ -35,6 +35,9 @@ BATCH = 8
 EARLY = 32
 """The first so many trials go in batches of half the size: the first results teach the most, and the sooner
 they are used the better (a tenth nearer to the best at 32 trials, on matmul's spaces by estimated cycles)."""
+
+NEAR = 1.1
+"""As long as what was fast for related workloads is within this of the best, more of it is tried."""
 
 REJECTED = 1000
 """How many proposed points that turn out to be known by their key are passed over in one ask."""
@@ -65,7 +68,7 @@ class TuningSession:
     `defaults` are sketch names and rows that rules would choose, for the strategy to begin with;
     `suggestions` are sketch names, rows and origins (`suggested`: by a user; `transferred`: fast for a
     related workload), and `outside` schedules that users suggest and that are no points of the space; what
-    users suggest is proposed ahead of all others, what is transferred takes half of each batch at most.
+    users suggest is proposed ahead of all others, what is transferred takes a quarter of each batch at most.
     `known` are trials of this space that earlier searches measured, with numbers below 0: they count as done,
     may be the best, and are not proposed again. `adopted` are candidates of an earlier run of
     this search, numbered 0, 1, …: they count as asked, are to be told like others, and are not proposed
@@ -287,6 +290,10 @@ class TuningSession:
             return ()
         return tuple(Trial(c, self._outcomes[c.number]) for c in batch)
 
+    def outcome(self, number: int) -> Outcome | None:
+        """What was told of trial `number`; None while nothing was."""
+        return self._outcomes.get(number)
+
     def close(self, reason: str) -> None:
         """Propose nothing more, as when the time is used up; what is out may still be told."""
         if self._closed is None:
@@ -345,7 +352,7 @@ class TuningSession:
             return chosen
         rejected = 0
         proposed = self._strategy.propose(view, size, rng)
-        for point in chain(self._queued(size), proposed):
+        for point in chain(self._queued(size, view.history), proposed):
             pool = self._pools[point.pool]
             if not pool.legal(point.row) or pool.taken(point.row):
                 continue
@@ -389,10 +396,10 @@ class TuningSession:
             )
         return chosen
 
-    def _queued(self, count: int) -> Iterator[Point]:
+    def _queued(self, count: int, history: Sequence[Trial]) -> Iterator[Point]:
         """Points to be proposed ahead of the strategy's. What was fast elsewhere may be slow here: it leaves
-        room for others."""
-        room = max(1, count // 2)
+        room for others, and no more of it is tried once that shows."""
+        room = max(1, count // 4) if _pays(history) else 0
         for point in self._suggestions:
             if self._pools[point.pool].taken(point.row):
                 continue
@@ -440,3 +447,10 @@ class TuningSession:
                 self._closed, self._enough = ("failed", reason), True
             elif enough is not None:
                 self._closed, self._enough = ("completed", enough), True
+
+
+def _pays(history: Sequence[Trial]) -> bool:
+    """Whether what was transferred comes near to the best, or was not measured yet."""
+    times = [(t.outcome.seconds, t.candidate.origin) for t in history if t.outcome.seconds is not None]
+    known = [seconds for seconds, origin in times if origin == TRANSFERRED]
+    return not known or min(known) <= NEAR * min(seconds for seconds, _ in times)

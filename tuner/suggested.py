@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from .record import TuningRecord
     from .task import Replayed, TuningTask
 
-__all__ = ["SUGGESTED", "Suggestions", "suggestion_json", "suggestions_of"]
+__all__ = ["SUGGESTED", "TRANSFERRED", "Suggestions", "suggestion_json", "suggestions_of"]
 
 SUGGESTED = "suggested"
 """What stands for the sketch of a schedule that is no point of the space; and the origin of all of them."""
+
+TRANSFERRED = "transferred"
+"""The origin of points that are like what was fast for related workloads."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -165,6 +165,7 @@ def _prior(snapshot: Snapshot, read: dict[str, Read], task: TuningTask) -> Prior
         scores=np.array([score for _, score, _ in rows], dtype=np.float32),
         groups=np.array([group for _, _, group in rows], dtype=np.int64),
         says=f"{len(rows)} trials of {searches} earlier search{'es' if searches > 1 else ''}",
+        schema=task.feature_schema,
     )
 
 

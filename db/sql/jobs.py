@@ -8,13 +8,15 @@ from sqlalchemy import Connection, Row, insert, select, update
 from ..checks import check_job, check_limit, check_text, check_word
 from ..errors import Conflict, InvalidValue, JobOver
 from ..records import Job, NewJob, Page
-from ..words import FINAL_JOB_STATES, JOB_STATES, ORIGINS, FinalJobState, JobState, Origin
+from ..words import FINAL_JOB_STATES, JOB_STATES, OPEN_OUTCOMES, ORIGINS, FinalJobState, JobState, Origin
 from .catalog import require, require_hardware
 from .clock import epoch_now, now_of
 from .events import append_event
 from .job_rows import JOB_COLUMNS, REASON, is_over, job_of, job_row, lock_job, refuse_stale
 from .part import Part, new_id
 from .tables import jobs, targets, trials, workloads
+
+_CANCELLED = {False: ("pending",), True: OPEN_OUTCOMES}
 
 
 class JobPart(Part):
@@ -167,13 +169,14 @@ def change_state(
 
 
 def end_job(conn: Connection, row: Row[Any], state: FinalJobState, reason: str) -> Job:
-    """Bring a job into a final state and cancel its trials that nobody has started; once only."""
+    """Bring a job into a final state and cancel its trials that nobody has started, or that nobody has a
+    lease on; once only."""
     if is_over(row.state):
         return job_of(row)
     now = now_of(conn)
     conn.execute(
         update(trials)
-        .where(trials.c.job == row.id, trials.c.outcome == "pending")
+        .where(trials.c.job == row.id, trials.c.outcome.in_(_CANCELLED[row.origin == "outside"]))
         .values(
             outcome="cancelled",
             failure_kind="cancelled",

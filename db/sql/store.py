@@ -14,6 +14,8 @@ from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
+from .outside import OutsidePart
+from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
@@ -29,6 +31,8 @@ class SqlStore(
     EventPart,
     TrialPart,
     HistoryPart,
+    RetimingPart,
+    OutsidePart,
     SchedulePart,
     WorkerPart,
     LeasePart,

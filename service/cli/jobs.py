@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import islice
 from typing import Annotated
 
@@ -126,6 +127,47 @@ def extend_job(
             lift=lifted,
         )
     show(view.model_dump(), as_json, lambda: f"{state_line(view)}\n  budget    {_budget(view)}")
+
+
+@app.command("ask")
+def ask_trials(
+    job: JobId,
+    count: Annotated[int, typer.Option(min=1, max=64, help="At most so many.")] = 1,
+    holder: Annotated[str, typer.Option(help="Who measures: the same name is given the same again.")] = "",
+    wait: Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait for one.")] = 0.0,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """Trials of a job that is measured outside, for you to measure: `tell` what came of them, whenever."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        trials = client.ask(_checked(job), count, holder=holder, wait=wait)
+
+    def human() -> str:
+        from .tune import script_of
+
+        return "\n".join(f"# trial {trial.number}\n{script_of(json.dumps(trial.trace))}" for trial in trials)
+
+    show([trial.model_dump() for trial in trials], as_json, human)
+
+
+@app.command("tell")
+def tell_trial(
+    job: JobId,
+    number: Annotated[int, typer.Argument(min=0, help="The trial.", show_default=False)],
+    seconds: Annotated[float | None, typer.Option(min=0.0, help="Seconds of one call.")] = None,
+    failure: Annotated[str | None, typer.Option(help="How it failed, such as run_error.")] = None,
+    message: Annotated[str, typer.Option(help="With --failure: what happened.")] = "",
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    as_json: AsJson = False,
+) -> None:
+    """What came of a trial of a job that is measured outside. The same may be told again."""
+    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        trial = client.tell(_checked(job), number, seconds=seconds, failure=failure, message=message)
+    show(trial.model_dump(), as_json, lambda: f"trial {trial.number} of {job}: {trial.outcome}")
 
 
 @app.command("watch")

@@ -23,7 +23,8 @@ def follow(client: Client, job_id: str) -> JobView:
 
 def describe(progress: ProgressView) -> str:
     """`24/64 trials · best 412.3 µs, 112.1 GFLOP/s · failed: build_error 2 · 7 s left`"""
-    parts = [f"{progress.done}/{progress.asked} trials"]
+    known = f" ({progress.known} known before)" if progress.known else ""
+    parts = [f"{progress.done}/{progress.asked} trials{known}"]
     if progress.best_seconds is not None:
         parts.append(f"best {speed(progress.best_seconds, progress.best_gflops)}")
     if progress.failures:

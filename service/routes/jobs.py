@@ -12,14 +12,11 @@ from ...db.words import FINAL_JOB_STATES, JobState
 from .. import job_control, paging
 from ..auth import CanReadJobs, CanWriteJobs
 from ..context import Context, Ctx
-from ..durations import seconds_of
-from ..errors import InvalidRequest
 from ..requests import ExtendRequest, JobRequest
 from ..submission import Submission
 from ..views import JobsView, JobView, ValidationView
-from ..waiting import poll
+from ..waiting import poll, wait_seconds
 
-LONGEST_WAIT = 60.0
 _LOOK_EVERY = 0.1
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -67,7 +64,7 @@ async def read_job(
     ] = None,
 ) -> JobView:
     """A job: state, reason, progress, budget, best so far, what its cost model is worth, where time went."""
-    job = await _finished_or_late(context, job_id, 0.0 if wait is None else _wait_seconds(wait))
+    job = await _finished_or_late(context, job_id, 0.0 if wait is None else wait_seconds(wait))
     return await run_in_threadpool(context.presenter.job, job)
 
 
@@ -106,13 +103,6 @@ def extend_job(job_id: str, body: ExtendRequest, context: Ctx, _: CanWriteJobs) 
     job = job_control.extend(job_id, body.budget, context.store, context.settings)
     context.dispatcher.wake()
     return context.presenter.job(job)
-
-
-def _wait_seconds(wait: str) -> float:
-    try:
-        return min(LONGEST_WAIT, seconds_of(wait))
-    except ValueError as error:
-        raise InvalidRequest.parameter("wait", f"wait {error}") from error
 
 
 async def _finished_or_late(context: Context, job_id: str, seconds: float) -> Job:

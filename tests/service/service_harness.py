@@ -22,7 +22,7 @@ from tilewright.db.records import Job, NewJob, NewTrial, Settlement
 from tilewright.service.app import create_app
 from tilewright.service.server import bind, url_of
 from tilewright.service.settings import Settings
-from tilewright.service.workloads import SpecError, TargetSpec, Workload
+from tilewright.service.workloads import SpecError, TargetSpec, Workload, check_knobs
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tilewright.__file__).parents[1])}
 """What a process of these tests runs in: it finds tilewright where this one did, installed or not."""
@@ -58,6 +58,12 @@ class FakeParser:
         program = json.dumps(dict(spec), sort_keys=True)
         key = key_of({k: v for k, v in spec.items() if k != "name"})
         return Workload(key, "matmul", program, "def matmul(): ...", self.flops(program))
+
+    def suggestion(self, workload: Workload, said: Mapping[str, Any]) -> None:
+        if "steps" not in said:
+            check_knobs(said)
+        elif said["steps"] != []:
+            raise SpecError("unknown step", "/steps/0")
 
     def target(self, spec: str | Mapping[str, Any], facts: Mapping[str, Any] | None) -> TargetSpec:
         given = {"kind": spec} if isinstance(spec, str) else dict(spec)
@@ -178,7 +184,7 @@ def stored_job(store: Store, hardware: str | None = HARDWARE, **more: Any) -> Jo
         "trials": 8,
         "seconds": None,
         "seed": 0,
-        "strategy": "evolutionary",
+        "strategy": "guided",
         "worker_wait": 600.0,
         "origin": "http",
         "spec": json.dumps({"workload": MATMUL, "target": "llvm"}),

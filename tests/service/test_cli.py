@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from service_harness import HARDWARE, Api, attach, searched, settle, stored_job
+from service_harness import HARDWARE, MATMUL, Api, attach, searched, settle, stored_job
 
 from tilewright.db import Store
 from tilewright.service.cli import run
@@ -75,7 +76,7 @@ def test_a_job_is_shown(api: Api, tw: Command) -> None:
         f"  workload  {job.workload}\n"
         f"  target    {job.target}\n"
         f"  hardware  {HARDWARE}\n"
-        "  budget    8 trials, seed 0, evolutionary\n"
+        "  budget    8 trials, seed 0, guided\n"
         "  progress  2/8 trials · best 10.0 µs, 52.4 GFLOP/s\n"
         "  best      10.0 µs, 52.4 GFLOP/s in trial 1\n",
         "",
@@ -386,6 +387,58 @@ def test_progress_in_words_says_all_that_a_watcher_asks() -> None:
     assert describe(progress) == (
         "24/64 trials · best 412.3 µs, 112.1 GFLOP/s · failed: build_error 2, run_timeout 1 · 7 s left"
     )
+
+
+def test_progress_in_words_says_what_was_known_before() -> None:
+    assert describe(ProgressView(done=50, asked=150, known=100)) == "50/150 trials (100 known before)"
+
+
+def test_trials_are_asked_for_and_told(api: Api, tw: Command) -> None:
+    job = searched(api.store, 2, origin="outside")
+    api.store.cancel_job(job.id)
+    assert tw("jobs", "ask", job.id, "--url", api.url)[::2] == (
+        1,
+        f"tilewright: job {job.id} is cancelled and hands out no more trials\n",
+    )
+    job = searched(api.store, 2, origin="outside")
+    code, out, _ = tw("jobs", "ask", job.id, "--holder", "ann", "--json", "--url", api.url)
+    assert (code, [trial["number"] for trial in json.loads(out)]) == (0, [0])
+    told = tw("jobs", "tell", job.id, "0", "--seconds", "0.5", "--url", api.url)
+    assert told == (0, f"trial 0 of {job.id}: ok\n", "")
+    failed = tw(
+        "jobs", "tell", job.id, "1", "--failure", "run_error", "--message", "it fell", "--url", api.url
+    )
+    assert failed == (0, f"trial 1 of {job.id}: run_error\n", "")
+
+
+def test_a_job_is_submitted_with_its_history_and_suggestions(api: Api, tw: Command, tmp_path: Path) -> None:
+    attach(api.store)
+    file, workload = tmp_path / "mine.json", json.dumps(MATMUL)
+    file.write_text('{"version": 1, "steps": []}')
+    ender = threading.Thread(target=_cancel_the_first_job, args=(api,))
+    ender.start()
+    tw("tune", workload, "--history", "ignore", "--suggest", str(file), "--url", api.url)
+    ender.join()
+    (job,) = api.store.jobs().items
+    assert (job.history, json.loads(job.spec)["suggestions"]) == ("ignore", [{"version": 1, "steps": []}])
+
+
+def _cancel_the_first_job(api: Api) -> None:
+    while not (jobs := api.store.jobs().items):
+        time.sleep(0.02)
+    api.store.cancel_job(jobs[0].id)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--history", "forget"), "--history is use or ignore, not 'forget'"),
+        (("--suggest", "/nowhere.json"), "--suggest /nowhere.json: "),
+    ],
+)
+def test_wrong_beginnings_of_a_search_end_with_64(tw: Command, options: tuple[str, ...], said: str) -> None:
+    code, _, err = tw("tune", json.dumps(MATMUL), *options)
+    assert (code, said in err) == (64, True)
 
 
 _BASE_ALONE = """

@@ -172,3 +172,42 @@ def test_a_server_that_is_killed_in_mid_job_goes_on_from_the_stored_trials(house
     assert {number: after[number] for number in before} == before
     assert best is not None
     assert best.seconds == view.progress.best_seconds == min(s for s in after.values() if s is not None)
+
+
+def test_a_budget_that_was_measured_before_is_answered_from_history(house: House) -> None:
+    house.serve()
+    house.work("rig")
+    with Client(house.url) as client:
+        first = _finished(client, client.submit(LAYER, trials=10).id, house)
+        again = _finished(client, client.submit(LAYER, trials=10).id, house)
+        more = _finished(client, client.submit(LAYER, trials=14, seed=3).id, house)
+        candidates = [t.candidate for job in (first, again, more) for t in client.trials(job.id)]
+    assert (again.state, again.reason) == ("completed", "all 10 trials of the budget were measured before")
+    assert (again.progress.done, again.progress.known, again.best) == (0, 10, first.best)
+    assert (more.progress.done, more.progress.known) == (4, 10)
+    assert (len(candidates), len(set(candidates))) == (14, 14)
+
+
+def test_trials_are_measured_by_others_across_restarts_of_the_server(house: House) -> None:
+    from tilewright.compiler.target.hardware import detect
+
+    server = house.serve()
+    with Client(house.url) as client:
+        job = client.submit(LAYER, trials=6, measure="outside", hardware=detect().key)
+        (first,) = client.ask(job.id, holder="a person", wait=40)
+    server.kill()
+    server.wait()
+    house.serve()
+    with Client(house.url) as client:
+        assert client.ask(job.id, holder="a person") == [first]
+        assert client.tell(job.id, first.number, seconds=1e-3).seconds == 1e-3
+        while trials := client.ask(job.id, 4, holder="a program", wait=20):
+            for trial in trials:
+                client.tell(job.id, trial.number, seconds=2e-3 + 1e-4 * trial.number)
+            if client.job(job.id).progress.done == 6:
+                break
+        view = _finished(client, job.id, house)
+        outcomes = [trial.outcome for trial in client.trials(job.id)]
+    assert (view.state, view.progress.done, outcomes) == ("completed", 6, ["ok"] * 6), house.logs()
+    assert view.best is not None
+    assert (view.best.trial, view.best.seconds) == (first.number, 1e-3)

@@ -54,7 +54,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "hardware": HARDWARE,
         "budget": {"trials": 5, "seconds": 60.0, "target_seconds": None, "patience": None},
         "seed": 0,
-        "strategy": "evolutionary",
+        "strategy": "guided",
         "worker_wait": 600.0,
         "history": "use",
         "finished_at": None,
@@ -62,6 +62,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
             "done": 0,
             "asked": 5,
             "measured": 0,
+            "known": 0,
             "failures": {},
             "best_seconds": None,
             "best_gflops": None,
@@ -230,11 +231,15 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
             "detail": "unknown key; did you mean 'seconds'? known keys: trials, seconds, target_seconds, "
             "patience",
         },
-        {"pointer": "/strategy", "detail": "should be 'evolutionary' or 'random', got \"lucky\""},
+        {
+            "pointer": "/strategy",
+            "detail": "should be 'annealing', 'evolutionary', 'grid', 'guided', 'local' or 'random', "
+            'got "lucky"',
+        },
         {
             "pointer": "/wokload",
             "detail": "unknown key; did you mean 'workload'? known keys: workload, target, budget, hardware, "
-            "seed, strategy, worker_wait, validate_only",
+            "seed, strategy, worker_wait, history, suggestions, measure, validate_only",
         },
     ]
 
@@ -281,6 +286,7 @@ def test_a_job_shows_its_progress(api: Api) -> None:
         "done": 5,
         "asked": 8,
         "measured": 2,
+        "known": 0,
         "failures": {"build_error": 2, "wrong_output": 1},
         "best_seconds": 1e-5,
         "best_gflops": MATMUL_FLOPS / 1e-5 / 1e9,
@@ -310,6 +316,7 @@ def test_a_job_shows_the_best_of_its_trials(api: Api) -> None:
     settle(api.store, [2e-5, 1e-5, "run_error"], worker)
     assert api.http.get(f"/v1/jobs/{job.id}").json()["best"] == {
         "trial": 1,
+        "job": job.id,
         "seconds": 1e-5,
         "gflops": MATMUL_FLOPS / 1e-5 / 1e9,
         "trace": {"steps": [1]},

@@ -270,11 +270,23 @@ def test_a_search_learns_from_other_workloads(elsewhere: Lab) -> None:
     assert (said["known"], said["learned_from"]) == (0, {"trials": 32, "searches": 1})
 
 
-def test_what_was_fast_elsewhere_is_tried_first_within_half_of_a_batch(elsewhere: Lab) -> None:
+def test_what_was_fast_elsewhere_is_tried_first_in_a_quarter_of_a_batch(elsewhere: Lab) -> None:
     sample = elsewhere.store.sampled_trials(PastSearch(OTHER, TARGET, HARDWARE, None, 1.0), 2, 1)
-    fastest = sorted(sample, key=lambda trial: trial.seconds or 9)[:2]
+    fastest = sorted(sample, key=lambda trial: trial.seconds or 9)
     job = elsewhere.search(elsewhere.job(trials=8))
-    assert [trial.trace for trial in elsewhere.store.trials(job.id)][:2] == [t.trace for t in fastest]
+    measured = elsewhere.store.trials(job.id)
+    assert [trial.origin == "transferred" for trial in measured] == [True, *[False] * 3, True, *[False] * 3]
+    assert [measured[0].trace, measured[4].trace] == [trial.trace for trial in fastest[:2]]
+
+
+def test_what_turns_out_slow_is_followed_by_no_more_of_it(elsewhere: Lab) -> None:
+    usual = elsewhere.seconds
+    other = next(job for job in elsewhere.store.jobs().items if job.workload == OTHER)
+    fast = [json.loads(trial.trace) for trial in elsewhere.store.trials(other.id)]
+    elsewhere.seconds = lambda trace: usual(trace) * (100 if trace in fast else 1)
+    job = elsewhere.search(elsewhere.job(trials=24))
+    numbers = [t.number for t in elsewhere.store.trials(job.id) if t.origin == "transferred"]
+    assert numbers == [0, 4]
 
 
 def test_trials_of_other_schemas_teach_nothing_and_are_counted(elsewhere: Lab, path: Path) -> None:
