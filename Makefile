@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format fuzz bench clean
+.PHONY: demo test test-slow check format fuzz exhaustive bench clean
 
 $(READY): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=/path" >&2; exit 1; }
@@ -36,6 +36,10 @@ format: $(READY)
 # 20 000 random schedules between pages without access; SEED=N repeats one run.
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz/run.py $(if $(SEED),--seed $(SEED))
+
+# Elementary functions of all 2^32 floats; FUNCTIONS="exp gelu" takes some only.
+exhaustive: $(READY)
+	$(BIN)/python tests/exhaustive/run.py $(FUNCTIONS)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/kernels.py

@@ -105,7 +105,7 @@ class Client(JobVerbs):
         patience: int | None = None,
         hardware: str | None = None,
         seed: int = 0,
-        strategy: str = "evolutionary",
+        strategy: str = "guided",
         worker_wait: float | None = None,
         history: str = "use",
         suggestions: Sequence[Mapping[str, Any]] = (),
@@ -128,7 +128,7 @@ class Client(JobVerbs):
         self, workload: Mapping[str, Any], *, target: str | Mapping[str, Any] = "llvm", trials: int = 64
     ) -> ValidationView:
         """What `submit` would create, or the ApiError it would raise; creates nothing."""
-        body = _job_body(workload, target, {"trials": trials}, None, 0, "evolutionary", None)
+        body = _job_body(workload, target, {"trials": trials}, None, 0, "guided", None)
         answer = self._transport.request(
             "POST", "/v1/jobs", json={**body, "validate_only": True}, idempotent=True
         )

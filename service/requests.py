@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-Strategy = Literal["evolutionary", "random"]
+Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MAX_SECONDS = 30 * 86_400.0
@@ -86,7 +86,7 @@ class JobRequest(Request):
         None, description="hardware key to measure on; needed when workers of several kinds are attached"
     )
     seed: int = Field(0, ge=0, le=2**53 - 1, description="the same seed makes the same search")
-    strategy: Strategy = "evolutionary"
+    strategy: Strategy = "guided"
     worker_wait: float | None = Field(
         None, gt=0, le=MAX_SECONDS, description="seconds to wait for a worker before the job fails"
     )

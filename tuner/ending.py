@@ -35,7 +35,7 @@ class Ending:
                 self.recorder.ended(*self.session.conclusion)
         elif isinstance(error, STOPPED):
             return  # it is not this search that says how the job stands
-        elif isinstance(error, KeyboardInterrupt):
+        elif isinstance(error, KeyboardInterrupt | GeneratorExit):
             told = self.session.told if self.session else 0
             self.recorder.paused(f"interrupted after {told} trials: resume the job to go on")
         else:

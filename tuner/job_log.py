@@ -35,7 +35,8 @@ class JobLog:
     - `model` for each batch that was predicted and is all told: see RoundQuality, and `overall`: see
       ModelQuality;
     - `crowned` when the fastest were timed once more: {number, seconds, contenders};
-    - `report` in the end: {seconds (by what they were spent on: see TimeSplit), model (see ModelQuality)}.
+    - `report` in the end: {seconds (by what they were spent on: see TimeSplit), model (see ModelQuality)};
+    - `space_error` for each rule that failed to make its part of the space: {rule, message}.
 
     The `state` and `extended` events are the store's own. Once a newer search than that of `epoch` has begun,
     the store raises StaleSearch.
@@ -60,6 +61,9 @@ class JobLog:
 
     def warm_start(self, start: Start) -> None:
         self._write("warm_start", start.says())
+
+        for rule, message in self._task.space_errors.items():
+            self._write("space_error", {"rule": rule, "message": message})
 
     def best(self, found: BestFound) -> None:
         self._write(

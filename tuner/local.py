@@ -17,6 +17,7 @@ from .crown import Crowned, Crowning
 from .model_watch import ModelWatch
 from .outcome import Outcome, Trial
 from .progress import ProgressDisplay
+from .quota import Quota
 from .recorder import Recorder
 from .search import input_seed
 from .session import TuningSession
@@ -36,9 +37,10 @@ class Measurer(Protocol):
 @dataclass(slots=True)
 class LocalSearch:
     """Asks a session, measures, tells it, and crowns the best in the end. `seconds` bounds the search, of
-    which `spent` are over before this process; what the final rounds take comes after it. A session that goes
-    on where an earlier process has left off has candidates that are not measured yet: they come first.
-    `racing`: candidates are stopped early that are clearly slower than the best so far.
+    which `spent` are over before this process, and `quota` this one and others together; what the final
+    rounds take comes after it. A session that goes on where an earlier process has left off has candidates
+    that are not measured yet: they come first. `racing`: candidates are stopped early that are clearly slower
+    than the best so far.
 
     While one batch is measured (in another process), the next one is thought of in a thread, where there is a
     CPU to do it on beside those that the kernels' threads take; by the session's rule this changes no result.
@@ -58,6 +60,7 @@ class LocalSearch:
     clock: Callable[[], float] = time.monotonic
     observer: Callable[[Snapshot], None] | None = None
     watch: Stopwatch = field(default_factory=Stopwatch)
+    quota: Quota | None = None
     search_seconds: float = 0.0
     model: ModelWatch = field(init=False)
     _begun: float = 0.0
@@ -76,7 +79,7 @@ class LocalSearch:
         return self.crown()
 
     def rounds(self) -> Iterator[None]:
-        """Measures batch by batch; another search may have its turn after each. Raises NoLegalCandidate."""
+        """Measures batch by batch; another search may have its turn between two. Raises NoLegalCandidate."""
         self._begun = self.clock() - self.spent
         has_cpu = _cpus() > self.task.target.get("num-threads", 1)
         with ThreadPoolExecutor(1, thread_name_prefix="tilewright-ask") as thread:
@@ -86,8 +89,10 @@ class LocalSearch:
                 self.recorder.asked(batch)
                 ahead = thread.submit(self._ask) if has_cpu and not left else None
                 self._measure_all(batch, ahead)
-                yield
                 batch = left.pop(0) if left else self._next(ahead)
+                if batch:
+                    yield
+                    batch = [] if self._over() else batch
         self._announce(last=True)
         self._watch(last=True)
 
@@ -104,6 +109,9 @@ class LocalSearch:
 
     def _over(self) -> bool:
         """Whether nothing more is to be measured: the time is used up, or the session has had enough."""
+        if self.quota is not None and (reason := self.quota.over) is not None:
+            self.session.close(reason)
+            return True
         if self.seconds is not None and self._elapsed() >= self.seconds:
             when = "" if self.session.told else " before a trial was measured"
             self.session.close(f"the {self.seconds:g} s of the budget are used up{when}")
@@ -122,6 +130,8 @@ class LocalSearch:
             )
             self.recorder.settled(candidate, result)
             self.session.tell(candidate.number, Outcome.of(result))
+            if self.quota is not None:
+                self.quota.took(better=len(self.session.events) > self._announced)
             self._announce()
             self._watch()
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .cost_model.quality import Floats, Mask, Metrics, NumpyMetrics, pairs, top
 from .outcome import Trial
-from .rank_metrics import Floats, Mask, Metrics, NumpyMetrics, pairs, top
 
 __all__ = ["ModelQuality", "QualityLog", "RoundQuality", "quality_of", "trusted"]
 

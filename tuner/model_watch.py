@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from .cost_model.quality import Metrics, available_metrics
 from .model_quality import ModelQuality, QualityLog, RoundQuality
 from .outcome import Trial
-from .rank_metrics import Metrics, available_metrics
 from .session import TuningSession
 
 __all__ = ["ModelWatch"]

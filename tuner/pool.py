@@ -47,10 +47,11 @@ class Pool:
         self.size = math.prod(len(domain) for domain in self._domains)
         """Configurations, legal or not."""
         self._weights = _weights([len(domain) for domain in self._domains])
-        self._taken: set[int] = set()
+        self._taken: dict[int, Row] = {}
         self._points: Population | None = None
         self._looked = False
         self._left: Population | None = None
+        self._point_features: Features | None = None
 
     @property
     def columns(self) -> Columns:
@@ -77,11 +78,15 @@ class Pool:
 
     def take(self, row: Row) -> None:
         """Never propose this row again."""
-        self._taken.add(int(self.codes(row[None, :])[0]))
+        self._taken[int(self.codes(row[None, :])[0])] = row
         self._left = None
 
     def taken(self, row: Row) -> bool:
         return int(self.codes(row[None, :])[0]) in self._taken
+
+    def taken_rows(self) -> Population:
+        """The rows that were taken, in this order."""
+        return np.array(list(self._taken.values()), dtype=np.int64).reshape(-1, len(self._domains))
 
     def legal(self, row: Row) -> bool:
         """Whether it is a configuration of this sketch that satisfies every constraint."""
@@ -130,6 +135,12 @@ class Pool:
         if self._left is None:
             self._left = self.points()[self.open(self.points())]
         return self._left
+
+    def left_features(self) -> Features:
+        """The feature rows of `left`. Those of all points are computed once and kept."""
+        if self._point_features is None:
+            self._point_features = self.features(self.points())
+        return self._point_features[self.open(self.points())]
 
     def sample(self, n: int, rng: Generator) -> Population:
         """Configurations whether legal or not, to see which constraints rule them out: all where there are

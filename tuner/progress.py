@@ -10,7 +10,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from .snapshot import Snapshot
 
-__all__ = ["NoProgress", "ProgressDisplay", "TerminalProgress", "describe"]
+__all__ = [
+    "NoProgress",
+    "NoTasksProgress",
+    "ProgressDisplay",
+    "TasksDisplay",
+    "TasksProgress",
+    "TerminalProgress",
+    "describe",
+]
 
 
 class ProgressDisplay(Protocol):
@@ -59,8 +67,65 @@ class TerminalProgress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def show(self, snapshot: Snapshot) -> None:
-        self._bar.update(self._task, total=snapshot.trials, completed=snapshot.done, words=describe(snapshot))
+    def show(
+        self,
+        snapshot: Snapshot,
+        *,
+        title: str | None = None,
+        done: int | None = None,
+        trials: int | None = None,
+    ) -> None:
+        """The bar stands for `done` of `trials`, where that is more than the snapshot's search."""
+        self._bar.update(
+            self._task,
+            description=title,
+            total=snapshot.trials if trials is None else trials,
+            completed=snapshot.done if done is None else done,
+            words=describe(snapshot),
+        )
+
+
+class TasksDisplay(Protocol):
+    """Shows snapshots of several searches, by name, while it is entered."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, name: str, snapshot: Snapshot, done: int, trials: int) -> None:
+        """The search of that name; `done` of `trials` are measured in all searches."""
+
+
+class NoTasksProgress:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def show(self, name: str, snapshot: Snapshot, done: int, trials: int) -> None:
+        return
+
+
+class TasksProgress:
+    """A line that is redrawn in place: trials of all tasks done, and the task whose turn it is."""
+
+    def __init__(self, console: Console) -> None:
+        self._line = TerminalProgress("tuning", console)
+
+    def __enter__(self) -> Self:
+        self._line.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.__exit__()
+
+    def show(self, name: str, snapshot: Snapshot, done: int, trials: int) -> None:
+        self._line.show(snapshot, title=f"tuning {name}", done=done, trials=trials)
 
 
 def describe(snapshot: Snapshot) -> str:

@@ -20,6 +20,7 @@ class Quota:
     used: int = 0
     in_vain: int = 0
     began: float = 0.0
+    target: str | None = None
 
     def __post_init__(self) -> None:
         self.began = self.clock()
@@ -29,10 +30,18 @@ class Quota:
         self.used += 1
         self.in_vain = 0 if better else self.in_vain + 1
 
+    def reached(self, seconds: float | None) -> None:
+        """The weighted sum of the best times, once all have one."""
+        target = self.budget.target_seconds
+        if seconds is not None and target is not None and seconds <= target:
+            self.target = f"the weighted sum reached the target: {seconds:.4g} s, at most {target:.4g} s"
+
     @property
     def over(self) -> str | None:
         """Why nothing more may be measured, if so."""
         budget = self.budget
+        if self.target is not None:
+            return self.target
         if self.used >= budget.trials:
             return f"all {budget.trials} trials of the budget of all tasks are done"
         if budget.seconds is not None and self.clock() - self.began >= budget.seconds:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ..compiler.schedule import Trace
 from ..db.words import JobState
@@ -27,7 +28,8 @@ class TuningRecord:
     `model` how well the cost model predicted what was measured after it. `state` is `paused` or `cancelled`
     where somebody else has stopped the job; there were no final rounds then. `job`: the id under which the
     trials are recorded, None without a store. `pruning`: for each sketch how many configurations its
-    constraints ruled out before anything was built.
+    constraints ruled out before anything was built. `space_errors`: rules that failed to make their part of
+    the space, by name; the others' part was searched.
     """
 
     workload: str
@@ -49,6 +51,7 @@ class TuningRecord:
     model: ModelQuality
     known_count: int = 0
     pruning: tuple[Pruning, ...] = ()
+    space_errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def trace(self) -> Trace | None:

@@ -1,7 +1,7 @@
 """Spaces that were measured exhaustively and written down: a search on one needs no device.
 
-The file format is JSON, gzipped or plain: `params` (names), `configs` (a list of integers each, in their order)
-and `time_ms` (milliseconds, null for a configuration that failed); `device` and `source` are optional texts.
+The file format is JSON, gzipped or plain: `params` (names), `configs` (a list of integers each, in their
+order) and `time_ms` (milliseconds, null for a configuration that failed); `device` is an optional text.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ class RecordedTrace:
 class RecordedColumns:
     """The table's configurations: valid is what stands in it.
 
-    Features are the parameters, then for each two of them their product and their ratio (v + 1 for a
-    parameter that may be 0): what a tile, a block and their number come to. A tree sees logarithms as it sees
-    the values themselves.
+    Features are the parameters; for each two of those with more than two values their product and their ratio
+    (of v + 1, for a parameter that may be 0): what a tile, a block and their number come to; and the odd part
+    of each, and of all together, since what does not divide evenly costs a remainder. A tree sees logarithms
+    as it sees the values themselves.
     """
 
     def __init__(self, knobs: Sequence[RecordedKnob], configs: Population) -> None:
@@ -87,8 +88,8 @@ class RecordedColumns:
         self._domains = [np.array(knob.domain, dtype=np.int64) for knob in knobs]
         self._configs = configs
         self._codes = np.sort(self._code(configs))
-        wide = [n for n, knob in enumerate(knobs) if len(knob.domain) > 2]
-        self._pairs = tuple(combinations(wide, 2))
+        self._wide = tuple(n for n, knob in enumerate(knobs) if len(knob.domain) > 2)
+        self._pairs = tuple(combinations(self._wide, 2))
         self._shift = np.array([1 if knob.domain[0] < 1 else 0 for knob in knobs], dtype=np.int64)
 
     @property
@@ -96,7 +97,8 @@ class RecordedColumns:
         names = [knob.name for knob in self.knobs]
         products = [f"{names[a]}*{names[b]}" for a, b in self._pairs]
         ratios = [f"{names[a]}/{names[b]}" for a, b in self._pairs]
-        return (*names, *products, *ratios)
+        odd = [f"odd part of {names[n]}" for n in self._wide]
+        return (*names, *products, *ratios, *odd, "product of the odd parts")
 
     def valid(self, pop: Population) -> NDArray[np.bool_]:
         codes, known = self._code(pop), np.ones(len(pop), dtype=bool)
@@ -113,11 +115,26 @@ class RecordedColumns:
         shifted = (pop + self._shift).astype(np.float32)
         products = [shifted[:, a] * shifted[:, b] for a, b in self._pairs]
         ratios = [shifted[:, a] / shifted[:, b] for a, b in self._pairs]
-        return np.ascontiguousarray(np.column_stack([values, *products, *ratios]), dtype=np.float32)
+        odd = [_odd_part(pop[:, n]).astype(np.float32) for n in self._wide]
+        odd.append(np.prod(odd, axis=0, dtype=np.float32) if odd else np.ones(len(pop), dtype=np.float32))
+        return np.ascontiguousarray(np.column_stack([values, *products, *ratios, *odd]), dtype=np.float32)
 
-    def enumerate(self) -> Population:
-        """Every configuration of the table, in its order."""
-        return self._configs
+    def every(self, most: int) -> Population | None:
+        """Every configuration of the table, in its order; None where they are more than `most`."""
+        return self._configs if len(self._configs) <= most else None
+
+    def neighbours(self, pop: Population) -> Population:
+        """The table's configurations that differ from one of `pop` in a single parameter, the nearest in its
+        domain first; none of `pop` itself."""
+        places = self._places(self._configs)
+        far = np.full(len(places), np.iinfo(np.int64).max)
+        for row in self._places(pop):
+            apart = np.abs(places - row)
+            steps = apart.sum(axis=1)
+            far = np.where((apart > 0).sum(axis=1) == 1, np.minimum(far, steps), far)
+            far[steps == 0] = -1
+        near = np.flatnonzero((far > 0) & (far < np.iinfo(np.int64).max))
+        return self._configs[near[np.argsort(far[near], kind="stable")]]
 
     def random(self, n: int, rng: Generator) -> Population:
         return self._configs[rng.integers(0, len(self._configs), n)]
@@ -137,10 +154,16 @@ class RecordedColumns:
             child[moved, column] = domain[np.where(rng.random(len(at)) < 0.5, step, anew)]
         return child[self.valid(child)]
 
+    def _places(self, pop: Population) -> NDArray[np.int64]:
+        """Where in its domain each parameter stands: shape (n, parameters)."""
+        at = [np.minimum(np.searchsorted(d, pop[:, n]), len(d) - 1) for n, d in enumerate(self._domains)]
+        return np.stack(at, axis=1)
+
     def _code(self, pop: Population) -> NDArray[np.int64]:
+        """One integer for each row of the domains."""
         code = np.zeros(len(pop), dtype=np.int64)
-        for column, domain in enumerate(self._domains):
-            code = code * len(domain) + np.minimum(np.searchsorted(domain, pop[:, column]), len(domain) - 1)
+        for domain, place in zip(self._domains, self._places(pop).T, strict=True):
+            code = code * len(domain) + place
         return code
 
 
@@ -256,7 +279,7 @@ class ReplayDevice:
         rows = (tuple(row) for row in space.configs.tolist())
         self._seconds = dict(zip(rows, space.seconds.tolist(), strict=True))
 
-    def measure(self, item: MeasureInput) -> MeasureResult:
+    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
         config = item.trace["config"]
         seconds = self._seconds.get(tuple(config[name] for name in self._params))
         if seconds is None:
@@ -264,6 +287,12 @@ class ReplayDevice:
         if math.isnan(seconds):
             return MeasureResult.failed(item, Failure("run_error", f"{config} failed when it was recorded"))
         return MeasureResult(item.item, item.attempt, seconds, (seconds,))
+
+
+def _odd_part(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What is left of a number when it is halved as long as it is even; 1 of 0."""
+    positive = np.where(values == 0, 1, np.abs(values))
+    return np.asarray(positive // (positive & -positive), dtype=np.int64)
 
 
 def _checked(document: Any, path: str) -> tuple[list[str], Population, NDArray[np.float64]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,19 +30,20 @@ from .opening import budget_of, open_task
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
 from .pruning import pruned
+from .quota import Quota
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .replay import resume as go_on
 from .session import TuningSession
 from .snapshot import Snapshot
 from .standing import enlarged, name_of, standing_job
-from .strategies import SearchStrategy, load_strategy
+from .strategies import DEFAULT, SearchStrategy, load_strategy
 from .suggested import suggestion_json
 from .task import TuningTask
 from .time_split import Stopwatch
 from .warm_start import Snapshot as Start
 
-__all__ = ["Tuner", "TuningRecord", "display_of", "tune"]
+__all__ = ["Round", "Tuner", "TuningRecord", "display_of", "refuse_other_stores", "shown", "tune"]
 
 
 def tune(
@@ -58,7 +59,7 @@ def tune(
     store: Store | None = None,
     resume: bool = False,
     seed: int = 0,
-    strategy: str = "evolutionary",
+    strategy: str = DEFAULT,
     history: History = "use",
     suggestions: Sequence[Trace | TuningRecord | Mapping[str, Any]] = (),
     progress: bool | None = None,
@@ -132,6 +133,14 @@ def tune(
         return tuner.run(runner)
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Where a search stands after a batch: trials, and the best seconds so far."""
+
+    trials: int
+    seconds: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
     """`tune` with its parts handed in. `resumes` is the id of a job of the store that is to go on, whose
@@ -148,7 +157,7 @@ class Tuner:
     resumes: str | None = None
     space_name: str = ""
     seed: int = 0
-    strategy: str = "evolutionary"
+    strategy: str = DEFAULT
     history: History = "use"
     suggested: Sequence[Mapping[str, Any]] = ()
     display: ProgressDisplay = field(default_factory=NoProgress)
@@ -157,10 +166,10 @@ class Tuner:
     racing: bool = True
     clock: Callable[[], float] = time.monotonic
     watch: Stopwatch = field(default_factory=Stopwatch)
+    quota: Quota | None = None
 
     def __post_init__(self) -> None:
-        if self.store is not None and not hasattr(self.store, "settle_local"):
-            raise NotASqlStore(type(self.store).__name__)
+        refuse_other_stores(self.store)
         _ = self.budget  # refused before anything is recorded
         load_strategy(self.strategy)
 
@@ -169,6 +178,17 @@ class Tuner:
         return Budget(self.trials, self.seconds, self.target_seconds, self.patience)
 
     def run(self, measurer: Measurer) -> TuningRecord:
+        steps = self.steps(measurer)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                record: TuningRecord = end.value
+                return record
+
+    def steps(self, measurer: Measurer) -> Generator[Round, None, TuningRecord]:
+        """The same batch by batch; another search may have its turn after each. Closed early, it ends as one
+        that was interrupted."""
         begun = self.clock()
         task, strategy = self.task, load_strategy(self.strategy)
         says = strategy.describe()
@@ -189,11 +209,14 @@ class Tuner:
             clock=self.clock,
             observer=self.observer,
             watch=self.watch,
+            quota=self.quota,
         )
         state: JobState
         try:
             with Ending(recorder, session), self.display:
-                crowned = search.run()
+                for _ in search.rounds():
+                    yield Round(session.told, session.best.outcome.seconds if session.best else None)
+                crowned = search.crown()
                 wall = self.clock() - begun
                 split, model = self.watch.split(wall), search.model.quality
                 recorder.report(split, model)
@@ -224,6 +247,7 @@ class Tuner:
             pruning=pruned(task.space),
             split=split,
             model=model,
+            space_errors=task.space_errors,
         )
 
     def _session(self, strategy: SearchStrategy, recorder: Recorder) -> tuple[TuningSession, float]:
@@ -265,6 +289,12 @@ class Tuner:
         )
 
 
+def refuse_other_stores(store: Store | None) -> None:
+    """Raises NotASqlStore for what trials cannot be recorded into."""
+    if store is not None and not hasattr(store, "settle_local"):
+        raise NotASqlStore(type(store).__name__)
+
+
 def _winner(
     session: TuningSession, crowned: Crowned | None
 ) -> tuple[Trial | None, float | None, tuple[float, ...]]:
@@ -283,6 +313,8 @@ def _samples(crowned: Crowned | None) -> tuple[float, ...]:
 
 def display_of(title: str, progress: bool | None) -> ProgressDisplay:
     """A line on stderr if `progress` says so; None: where that is a terminal."""
-    if progress or (progress is None and sys.stderr.isatty()):
-        return TerminalProgress(title, Console(stderr=True))
-    return NoProgress()
+    return TerminalProgress(title, Console(stderr=True)) if shown(progress) else NoProgress()
+
+
+def shown(progress: bool | None) -> bool:
+    return sys.stderr.isatty() if progress is None else progress

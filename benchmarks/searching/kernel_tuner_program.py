@@ -6,9 +6,9 @@ version that searches for one objective). The answer is JSON on stdout: the `ver
 either `best`, by budget a list over seeds of the best milliseconds after the evaluations 1, 2, … (null before
 the first success), or `missing`, the reason why it cannot run.
 
-A strategy runs once for each budget: some plan by `max_fevals`, and each number is read from the run that had
-just that budget. An evaluation is what Kernel Tuner's own budget counts: a configuration of the space that was
-not looked up before, failed ones included. What leaves the space costs nothing, as there.
+A strategy runs once for each budget, since some plan by `max_fevals`. An evaluation is what Kernel Tuner's
+own budget counts: a configuration of the space that was not looked up before, failed ones included. What
+leaves the space costs nothing, as there.
 """
 
 from __future__ import annotations

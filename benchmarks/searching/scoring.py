@@ -19,7 +19,7 @@ from bench.workloads import workloads
 from tilewright.compiler.space import Sketch, space_of
 from tilewright.compiler.space.default import estimate
 from tilewright.compiler.target import Target
-from tilewright.tuner.cost_model import CostModel, available_model
+from tilewright.tuner.cost_model import CostModel, TrainingSet, available_model
 from tilewright.tuner.pool import Pool
 
 #: Trials that the model is trained on, parents, and children scored at once.
@@ -87,7 +87,8 @@ def _trained(sketch: Sketch, target: Target, rng: np.random.Generator) -> CostMo
     rows = sketch.columns.random(TRAINED, rng)
     seconds = estimate(sketch, rows, target)
     model = available_model()
-    model.update(sketch.columns.features(rows), (seconds.min() / seconds).astype(np.float32))
+    scores = (seconds.min() / seconds).astype(np.float32)
+    model.update(TrainingSet.plain(sketch.columns.features(rows), scores))
     return model
 
 

@@ -1,7 +1,7 @@
 """The search space: sketches with knobs, made by rules, and the schedule that needs no search."""
 
 from .default import default_configs, default_schedule, default_schedules
-from .features import FEATURE_NAMES, FEATURE_SCHEMA
+from .feature_names import FEATURE_NAMES, FEATURE_SCHEMA
 from .population import Population, SketchColumns
 from .sketch import Constraint, SearchSpace, Sketch, features_of_schedule
 from .space import space_of

@@ -16,12 +16,14 @@ from .batches import batches
 from .factors import (
     MAX_BODY,
     MAX_LOADS,
-    MIN_ACCUMULATORS,
     REGISTERS,
     TILES,
     divisors,
     fit,
+    fitting,
     panel_bytes,
+    reachable,
+    reuses,
 )
 from .groups import Group
 from .lanes import lane_widths
@@ -30,15 +32,14 @@ from .tiling import Tiling
 if TYPE_CHECKING:
     from .contraction import Contraction
 
-#: Register tiles beside each other in a packed panel: each row of it is as long.
-PANELS = (1, 2)
-
 
 class ContractionTiles(Tiling):
     """Applies one structure of a contraction."""
 
     #: Whether the last tiles are moved back to end with the loop; else they are masked.
     overlaps = True
+    #: Register tiles beside each other in a packed panel: each row of it is as long.
+    beside: tuple[int, ...] = (1, 2)
 
     def __init__(self, sch: Schedule, group: Group, choice: Contraction, target: Target, tag: str) -> None:
         super().__init__(sch, group, target, tag)
@@ -173,9 +174,9 @@ class ContractionTiles(Tiling):
             width = [self.lanes] if n == lane and self.lanes is not None else []
             narrow = n != lane and len(tiled) > 2 and n != spatial[-1]
             panels = bool(width) and bool(self.choice.packed)
-            t = self.knob(f"{it.name}_t", fit(PANELS if panels else TILES, it.extent))
-            beside = self.vectors_of(it.extent) if width else it.extent
-            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, beside))
+            t = self.knob(f"{it.name}_t", fit(self.beside if panels else TILES, it.extent))
+            whole = self.vectors_of(it.extent) if width else it.extent
+            r = self.knob(f"{it.name}_r", fit((1, 2, 3, 4) if narrow else REGISTERS, whole))
             overlap = 1 + len(width) if self.overlaps else 0
             new = self.sch.split(loops[n], [None, t, r, *width], overlap=overlap)
             outer.append(new[0])
@@ -198,12 +199,12 @@ class ContractionTiles(Tiling):
         # Of a single row each vector is used where it is loaded.
         loaded_first = vectors if most_rows > 1 else poly(1)
         self.limit("registers", self.accumulators + loaded_first + 1, most)
-        least = min(_reachable(most_rows * most_vectors), _fitting(most_rows, most_vectors, most))
+        least = min(reachable(most_rows * most_vectors), fitting(most_rows, most_vectors, most))
         self.limit("too few accumulators", -1 * self.accumulators, -least)
         if lane is not None:
             # Each vector is loaded, and each element of the other operand, once for all that it meets.
             loaded = 10 * (rows + vectors) - MAX_LOADS * self.accumulators
-            if _reuses(most_rows, most_vectors, most):
+            if reuses(most_rows, most_vectors, most):
                 self.limit("loads for each multiply-add", loaded, 0)
             # The lane axis was split first; its registers run inside the other ones, then the lanes.
             tile = [*tile[1:], tile[0], lanes]
@@ -301,35 +302,3 @@ class ContractionTiles(Tiling):
             self.sch.vectorize(lanes)
         else:
             self.sch.reorder(*(x for x in loops if x is not loops[d]), loops[d])
-
-
-def _reuses(rows: int, vectors: int, registers: int) -> bool:
-    """Whether some tile of at most so many rows and vectors needs few loads for each multiply-add."""
-    return any(
-        10 * (r + v) <= MAX_LOADS * r * v and r * v + v + 1 <= registers
-        for r in REGISTERS
-        for v in REGISTERS
-        if r <= rows and v <= vectors
-    )
-
-
-def _fitting(rows: int, vectors: int, registers: int) -> int:
-    """The most accumulators of a tile of at most so many rows and vectors that leaves registers for its
-    operands."""
-    return max(
-        r * v
-        for r in REGISTERS
-        for v in REGISTERS
-        if r <= rows and v <= vectors and r * v + v + 1 <= registers
-    )
-
-
-def _reachable(most: int) -> int:
-    """A number of accumulators that some register tile of at most `most` vectors surely reaches."""
-    return (
-        most
-        if most < 4
-        else min(most, MIN_ACCUMULATORS) // 2
-        if most < 2 * MIN_ACCUMULATORS
-        else MIN_ACCUMULATORS
-    )

@@ -13,16 +13,16 @@ from ..schedule import Schedule, ScheduleError
 from ..target import Target
 from .accesses import LINE
 from .compile import ColumnCompiler
-from .features import FEATURE_NAMES, LEVELS, SLOTS, feature_columns
+from .feature_names import FEATURE_NAMES, LEVELS, SLOTS
+from .features import feature_columns
 from .population import Population
 from .sketch import SearchSpace, Sketch
 from .space import space_of
 from .symbolic import symbolic_schedule
 
 #: The features that the estimate reads, as their numbers among all.
-_CHOSEN = tuple(
-    n for n, name in enumerate(FEATURE_NAMES) if not name.startswith(("extent.", "elements.", "lines."))
-)
+_NOT_READ = ("extent.", "elements.", "lines.", "reuse distance.")
+_CHOSEN = tuple(n for n, name in enumerate(FEATURE_NAMES) if not name.startswith(_NOT_READ))
 _COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768

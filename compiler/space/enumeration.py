@@ -4,6 +4,7 @@ as soon as that is known, so that a sparse space costs about as much as what is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +43,17 @@ class Enumerator:
         ]
         self._without = tuple(c for c, of in enumerate(within) if not of)
 
-    def legal(self, knobs: Sequence[int], rng: np.random.Generator | None = None) -> _Rows | None:
+    def legal(
+        self,
+        knobs: Sequence[int],
+        rng: np.random.Generator | None = None,
+        but: AbstractSet[int] = frozenset(),
+    ) -> _Rows | None:
         """Every config that satisfies the constraints among these knobs (numbers, ascending), in the order of
         the domains; the others have their smallest values. None where more than MOST have to be looked at;
-        with `rng`, then some of them."""
+        with `rng`, then some of them. `but`: constraints that need not be satisfied."""
         found = np.array([[d[0] for d in self._domains]], np.int64)
-        found = found[self._holds(found, self._without)]
+        found = found[self._holds(found, self._without, but)]
         for k in knobs:
             domain = self._domains[k]
             if len(found) * len(domain) > MOST:
@@ -58,10 +64,22 @@ class Enumerator:
             values = np.tile(domain, len(found))
             found = np.repeat(found, len(domain), axis=0)
             found[:, k] = values
-            found = found[self._holds(found, self._at[k])]
+            found = found[self._holds(found, self._at[k], but)]
         return found
 
-    def _holds(self, rows: _Rows, constraints: tuple[int, ...]) -> NDArray[np.bool_]:
+    def conflict(self) -> tuple[int, ...]:
+        """Of constraints that no config satisfies, as few as no config satisfies together."""
+        every = range(len(self._domains))
+        spared: set[int] = set()
+        for c in range(len(self._limits)):
+            found = self.legal(every, but=spared | {c})
+            # Where that is too much to look at, it is not known to be empty.
+            if found is not None and not len(found):
+                spared.add(c)
+        return tuple(c for c in range(len(self._limits)) if c not in spared)
+
+    def _holds(self, rows: _Rows, constraints: tuple[int, ...], but: AbstractSet[int]) -> NDArray[np.bool_]:
+        constraints = tuple(c for c in constraints if c not in but)
         if not constraints:
             return np.ones(len(rows), np.bool_)
         out = np.empty((len(constraints), len(rows)))

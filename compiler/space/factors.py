@@ -65,3 +65,35 @@ def smallest(extent: Poly) -> int:
     knobs = sorted(extent.knobs(), key=lambda k: k.name)
     every = cartesian(*(k.domain for k in knobs))
     return min(evaluate(extent, dict(zip(knobs, values, strict=True))) for values in every)
+
+
+def reuses(rows: int, vectors: int, registers: int) -> bool:
+    """Whether some tile of at most so many rows and vectors needs few loads for each multiply-add."""
+    return any(
+        10 * (r + v) <= MAX_LOADS * r * v and r * v + v + 1 <= registers
+        for r in REGISTERS
+        for v in REGISTERS
+        if r <= rows and v <= vectors
+    )
+
+
+def fitting(rows: int, vectors: int, registers: int) -> int:
+    """The most accumulators of a tile of at most so many rows and vectors that leaves registers for its
+    operands."""
+    return max(
+        r * v
+        for r in REGISTERS
+        for v in REGISTERS
+        if r <= rows and v <= vectors and r * v + v + 1 <= registers
+    )
+
+
+def reachable(most: int) -> int:
+    """A number of accumulators that some register tile of at most `most` vectors surely reaches."""
+    return (
+        most
+        if most < 4
+        else min(most, MIN_ACCUMULATORS) // 2
+        if most < 2 * MIN_ACCUMULATORS
+        else MIN_ACCUMULATORS
+    )

@@ -34,45 +34,11 @@ from .accesses import (
     stride_class,
 )
 from .compile import ColumnCompiler
+from .feature_names import COPIES, LEVELS, SLOTS, SPATIAL
 from .rows_in_memory import last_dim
 
-#: Raised when a column changes its meaning: rows of another schema are not mixed.
-FEATURE_SCHEMA = 4
-LEVELS = 14
-SLOTS = 3
 #: Bytes of the word that an instruction adds products up in.
 WORD = 4
-_COPIES = 2
-_SPATIAL = 3
-
-FEATURE_NAMES: tuple[str, ...] = (
-    *(
-        f"{name}.{level}"
-        for level in range(LEVELS)
-        for name in (
-            "extent",
-            *(f"{what}.{slot}" for slot in range(SLOTS) for what in ("elements", "lines")),
-            "bytes",
-            "conflicting bytes",
-            "pages",
-            "intensity",
-        )
-    ),
-    "trips",
-    "unrolled",
-    "lanes",
-    "accumulators",
-    "inner loads",
-    "loads across lines",
-    *(f"lane stride.{slot}" for slot in range(SLOTS)),
-    "stored lanes",
-    "executed",
-    "guarded",
-    "operations",
-    *(f"padded.{d}" for d in range(_SPATIAL)),
-    *(f"{what}.{n}" for n in range(_COPIES) for what in ("copy work", "copy strided")),
-    "sketch",
-)
 
 
 def feature_columns(func: PrimFunc, main: str, index: int, c: ColumnCompiler) -> list[str]:
@@ -140,12 +106,13 @@ class _Features:
             slots = touched[at] if self.path else []
             for s in range(SLOTS):
                 out += slots[s][:2] if s < len(slots) else ("0.0", "0.0")
-            size = self.c.let(f"{self.c.sum(x[1] for x in slots)} * {float(LINE)}")
+            size = self.bytes_of(slots)
             out.append(size)
             out.append(self.c.let(f"{self.c.sum(x[2] for x in slots)} * {float(LINE)}"))
             out.append(self.c.sum(x[3] for x in slots))
             whole = self.c.let(f"maximum({size}, 1.0)")
             out.append(self.c.let(f"{trips[at] if trips else '1.0'} / {whole}"))
+            out += self.reuse(level, touched)
         tile = {f.var for f in self.path if f.kind in (LoopKind.UNROLLED, LoopKind.VECTORIZED)}
         lanes = next(
             (e for e, f in zip(self.extents, self.path, strict=True) if f.kind is LoopKind.VECTORIZED), "1.0"
@@ -155,8 +122,10 @@ class _Features:
         bodies = self.c.product(unrolled)
         if self.steps > 1:
             lanes, bodies = self.c.let(f"{lanes} * {together}"), self.c.let(f"{bodies} / {together}")
-        out += [trips[-1] if trips else "1.0", bodies, lanes]
+        every = trips[-1] if trips else "1.0"
+        out += [every, bodies, lanes, self.c.let(f"{every} / {lanes}")]
         out.append(self.c.let(outputs))
+        out.append(self.registers(tile, lanes))
         strides = self.lane_strides()
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
@@ -173,10 +142,38 @@ class _Features:
         out.append(self.c.product([*padded, *steps]))
         out += [self.guarded(), repr(float(operations(self.block)))]
         sizes = [p for p, (it, _) in zip(padded, self.kinds(), strict=False) if it.extent.const != 1]
-        out += (sizes + ["1.0"] * _SPATIAL)[:_SPATIAL]
+        out += (sizes + ["1.0"] * SPATIAL)[:SPATIAL]
         out += self.copies()
         out.append(repr(float(self.index)))
         return out
+
+    def bytes_of(self, slots: list[tuple[str, str, str, str]]) -> str:
+        """The cache lines of all accesses, in bytes."""
+        return self.c.let(f"{self.c.sum(x[1] for x in slots)} * {float(LINE)}")
+
+    def reuse(self, level: int, touched: list[list[tuple[str, str, str, str]]]) -> list[str]:
+        """For each access, the bytes that are touched before the loop at a level comes back to the same
+        elements: those of one of its turns. 0 where the loop moves the access, runs once, or is not there."""
+        if level >= len(self.path):
+            return ["0.0"] * SLOTS
+        loop, again = self.path[level].var, self.c.let(f"{self.extents[level]} >= 2.0")
+        turn = self.bytes_of(touched[level - 1]) if level else repr(float(LINE * len(self.accesses)))
+        turn = self.c.let(f"{turn} * {again}")
+        stays = [all(loop not in v for v in moving) for moving in self.moving]
+        return [turn if s else "0.0" for s in stays] + ["0.0"] * (SLOTS - len(stays))
+
+    def registers(self, tile: set[Var], lanes: str) -> str:
+        """Vector registers for the results of a register tile and for what it reads in one step of the
+        reduction."""
+        moving = {v for of in self.moving[0] for v in of} if self.accesses else set()
+        step = tile & moving
+        strides = self.lane_strides()
+        held = []
+        for slot in range(len(self.accesses)):
+            elements = self.elements(slot, step)
+            is_vector = lanes != "1.0" and (slot == 0 or strides[slot] != "0.0")
+            held.append(self.c.let(f"{elements} / {lanes}") if is_vector else elements)
+        return self.c.sum(held)
 
     def guarded(self) -> str:
         """1 where a condition around a read does not hold everywhere."""
@@ -316,7 +313,7 @@ class _Features:
         out: list[str] = []
         for path, b in self.func.blocks():
             if (
-                len(out) >= 2 * _COPIES
+                len(out) >= 2 * COPIES
                 or b.buffer in self.func.params
                 or b.buffer.scope == "register"
                 or is_ahead(b)
@@ -326,4 +323,4 @@ class _Features:
             work = self.c.product(self.c.emit(f.var.extent) for f in path)
             lane = next((f.var for f in path if f.kind is LoopKind.VECTORIZED), None)
             out += [work, "0.0" if lane is not None and is_contiguous_in(b, lane) else "1.0"]
-        return out + ["0.0"] * (2 * _COPIES - len(out))
+        return out + ["0.0"] * (2 * COPIES - len(out))

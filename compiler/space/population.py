@@ -14,7 +14,8 @@ from ..ir import PrimFunc
 from .accesses import LINE
 from .compile import ColumnCompiler
 from .enumeration import Enumerator
-from .features import FEATURE_NAMES, feature_columns
+from .feature_names import FEATURE_NAMES
+from .features import feature_columns
 from .steps import Steps, products_of
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class SketchColumns:
         self._whole = Part(tuple(range(len(knobs))), tuple(range(len(constraints))))
         #: What can be drawn apart; rules see whole configs.
         self._parts = [] if rules else parts_of(knobs, constraints)
+        self._known: tuple[Population | None, ...] = ()
         self._steps = Steps(self.domains, products_of(knobs, values))
         compiler = ColumnCompiler(knobs)
         self._features = compiler.compile(feature_columns(func, main, index, compiler))
@@ -213,10 +215,22 @@ class SketchColumns:
         return out
 
     def every(self, most: int) -> Population | None:
-        """Every legal config, in the order of the domains; None where they are more than `most`, or too many
-        would have to be looked at."""
-        found = self._every(self._whole)
+        """Every legal config, in the order of the domains, not to be written to; None where they are more
+        than `most`, or too many would have to be looked at."""
+        if not self._known:
+            found = self._every(self._whole)
+            if found is not None:
+                found.flags.writeable = False
+            self._known = (found,)
+        (found,) = self._known
         return found if found is not None and len(found) <= most else None
+
+    def conflict(self) -> tuple[str, ...]:
+        """Where no config is legal: the labels of as few constraints as no config satisfies together."""
+        rest = self._enumerator.legal(range(len(self.knobs)))
+        if rest is None or len(rest):
+            return tuple(r.label for r in self._rules)
+        return tuple(self._labels[c] for c in self._enumerator.conflict())
 
     def mutate(self, population: Population, n: int, rng: np.random.Generator) -> Population:
         """n legal children, fewer where they are hard to find: a quarter of the knobs from a second parent,

@@ -110,12 +110,18 @@ def _sketches(
         if legal:
             found.append(sketch)
         else:
-            omitted.refused[structure.name] = "no values of its knobs satisfy its constraints"
+            omitted.refused[structure.name] = _why_empty(sketch)
     return found
 
 
 def _has_config(sketch: Sketch) -> bool:
     return bool(len(sketch.columns.random(1, np.random.default_rng(0))))
+
+
+def _why_empty(sketch: Sketch) -> str:
+    labels = dict.fromkeys(sketch.columns.conflict())
+    together = " together" if len(labels) > 1 else ""
+    return f"no values of its knobs satisfy {' and '.join(map(repr, labels)) or 'its constraints'}{together}"
 
 
 def _by_promise(func: PrimFunc, group: Group, target: Target) -> list[Structure]:

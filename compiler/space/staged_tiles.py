@@ -48,6 +48,8 @@ class StagedTiles(ContractionTiles):
 
     #: Tiles that overlap would add their elements twice.
     overlaps = False
+    #: Panels are short, and what is copied into a wide one is read in longer runs.
+    beside = (1, 2, 4, 8)
 
     def apply(self) -> None:
         """Every step, in an order in which each is legal."""

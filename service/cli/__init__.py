@@ -16,6 +16,7 @@ from .exits import EXIT_CODES, KNOWN_ERRORS, Exit, exit_code
 from .output import say
 from .serve import serve
 from .tune import tune
+from .tune_tasks import tune_tasks
 
 # typer's only public class of usage errors is one of their subclasses.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
@@ -47,6 +48,7 @@ def _common(
 
 app.command("serve")(serve)
 app.command("tune")(tune)
+app.command("tune-tasks")(tune_tasks)
 app.command("best")(best)
 for group in (jobs, worker, token, config, db):
     app.add_typer(group.app)

@@ -37,7 +37,9 @@ def tune(
         int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed makes the same search.")] = 0,
-    strategy: Annotated[str, typer.Option(help="evolutionary or random.")] = "evolutionary",
+    strategy: Annotated[
+        str, typer.Option(help="annealing, evolutionary, grid, guided, local or random.")
+    ] = "guided",
     history: Annotated[
         str, typer.Option(help="use: what was measured before counts as done; ignore: measure anew.")
     ] = "use",
@@ -45,6 +47,9 @@ def tune(
         Path | None,
         typer.Option(help="A JSON file with schedules to try first: a trace, or a list of them."),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the same search where it was interrupted or killed.")
+    ] = False,
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -55,19 +60,23 @@ def tune(
     """Search for the fastest schedule of WORKLOAD.
 
     With --url the server's workers measure and the job is watched; Ctrl-C stops watching, not the job.
-    Without it this machine measures, and the trials are recorded in the database. Prints the best schedule as
-    Python.
+    Without it this machine measures, and the trials are recorded in the database; a search that was stopped
+    goes on with --resume. Prints the best schedule as Python.
     """
     if history not in HISTORIES:
         raise CommandError(f"--history is {' or '.join(HISTORIES)}, not {history!r}", Exit.USAGE)
     suggestions = _suggestions(suggest)
     if url is None:
         limits = _Limits(trials, seconds, target_seconds, patience, history, suggestions)
-        record = _tune_here(workload, target, limits, seed, strategy, settings_of(db=db).db)
+        record = _tune_here(workload, target, limits, seed, strategy, resume, settings_of(db=db).db)
         show(_record_json(record), as_json, lambda: _record_text(record))
         if record.trace is None:
             raise CommandError(f"no schedule was found: {record.reason}")
         return
+    if resume:
+        raise CommandError(
+            "--resume is for tuning here; see `tilewright jobs resume` for a server", Exit.USAGE
+        )
     if db is not None:
         raise CommandError("--db is for tuning here, --url for a server: give one of them", Exit.USAGE)
     settings = settings_of(url=url, token_file=token_file, insecure_http=insecure_http)
@@ -117,7 +126,7 @@ def _suggestions(path: Path | None) -> list[dict[str, Any]]:
 
 
 def _tune_here(
-    workload: str, target: str, limits: _Limits, seed: int, strategy: str, db: str
+    workload: str, target: str, limits: _Limits, seed: int, strategy: str, resume: bool, db: str
 ) -> TuningRecord:
     try:
         from ...compiler.target import TargetError
@@ -141,13 +150,14 @@ def _tune_here(
                 target,
                 **limits._asdict(),
                 store=store,
+                resume=resume,
                 seed=seed,
                 strategy=strategy,
                 observer=seen.append,
             )
         except KeyboardInterrupt:
             words = describe(seen[-1]) if seen else "before the first trial ended"
-            say(f"interrupted: {words}; what was measured is kept in {db}")
+            say(f"interrupted: {words}; what was measured is kept in {db}, and --resume goes on")
             raise
         except TargetError as error:
             raise CommandError(str(error), Exit.USAGE) from error
@@ -172,6 +182,7 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
         "wall_seconds": record.wall_seconds,
         "split": record.split.to_json(),
         "model": record.model.to_json(),
+        "space_errors": dict(record.space_errors),
         "job": record.job,
     }
 
@@ -179,13 +190,14 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
 def _record_text(record: TuningRecord) -> str:
     if record.trace is None or record.seconds is None:
         return f"{record.state}: {record.reason}"
-    time, model = TimeView(**record.split.to_json()), ModelView(**record.model.to_json())
-    return (
-        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}\n"
-        f"# cost model: {model_line(model)}\n"
-        f"# time: {time_line(time)}\n"
-        f"{record.trace.script()}"
-    )
+    lines = [
+        f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}",
+        f"# cost model: {model_line(ModelView(**record.model.to_json()))}",
+        f"# time: {time_line(TimeView(**record.split.to_json()))}",
+        *(f"# space: {message}" for message in record.space_errors.values()),
+        record.trace.script(),
+    ]
+    return "\n".join(lines)
 
 
 def _job_text(job: JobView) -> str:

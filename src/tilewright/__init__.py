@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tilewright.service.connect import connect
     from tilewright.tuner.ask_tell import ask_tell
     from tilewright.tuner.resuming import resume
+    from tilewright.tuner.tasks import TasksRecord, WeightedTask, tune_tasks
     from tilewright.tuner.tune import TuningRecord, tune
 
 __version__ = "0.1.0"
@@ -67,6 +68,9 @@ _WHERE = {
     "TuningRecord": "tilewright.tuner.tune",
     "ask_tell": "tilewright.tuner.ask_tell",
     "tune": "tilewright.tuner.tune",
+    "TasksRecord": "tilewright.tuner.tasks",
+    "WeightedTask": "tilewright.tuner.tasks",
+    "tune_tasks": "tilewright.tuner.tasks",
 }
 
 __all__ = [
@@ -83,11 +87,13 @@ __all__ = [
     "ScheduleError",
     "Target",
     "TargetError",
+    "TasksRecord",
     "TensorIntrin",
     "Trace",
     "TuningRecord",
     "TypeMismatch",
     "VerifyError",
+    "WeightedTask",
     "__version__",
     "ask_tell",
     "backends",
@@ -103,6 +109,7 @@ __all__ = [
     "te",
     "topi",
     "tune",
+    "tune_tasks",
 ]
 
 

@@ -32,10 +32,11 @@ def wait_until(what: str, holds: Callable[[], bool], seconds: float = 60) -> Non
 
 @dataclass
 class Fleet:
-    """One database, and the processes around it."""
+    """One database, and the processes around it, with `settings` as environment variables say them."""
 
     folder: Path
     port: int = 0
+    settings: dict[str, str] = field(default_factory=dict)
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
@@ -46,7 +47,7 @@ class Fleet:
         with (self.folder / log).open("ab") as sink:
             child = subprocess.Popen(
                 [*TILEWRIGHT, *arguments], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
-                start_new_session=True, env=ENVIRONMENT,
+                start_new_session=True, env={**ENVIRONMENT, **self.settings},
             )  # fmt: skip
         self.children.append(child)
         return child

@@ -184,7 +184,7 @@ def stored_job(store: Store, hardware: str | None = HARDWARE, **more: Any) -> Jo
         "trials": 8,
         "seconds": None,
         "seed": 0,
-        "strategy": "evolutionary",
+        "strategy": "guided",
         "worker_wait": 600.0,
         "origin": "http",
         "spec": json.dumps({"workload": MATMUL, "target": "llvm"}),

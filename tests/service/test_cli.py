@@ -76,7 +76,7 @@ def test_a_job_is_shown(api: Api, tw: Command) -> None:
         f"  workload  {job.workload}\n"
         f"  target    {job.target}\n"
         f"  hardware  {HARDWARE}\n"
-        "  budget    8 trials, seed 0, evolutionary\n"
+        "  budget    8 trials, seed 0, guided\n"
         "  progress  2/8 trials · best 10.0 µs, 52.4 GFLOP/s\n"
         "  best      10.0 µs, 52.4 GFLOP/s in trial 1\n",
         "",
@@ -397,7 +397,7 @@ def test_trials_are_asked_for_and_told(api: Api, tw: Command) -> None:
     job = searched(api.store, 2, origin="outside")
     api.store.cancel_job(job.id)
     assert tw("jobs", "ask", job.id, "--url", api.url)[::2] == (
-        1,
+        4,
         f"tilewright: job {job.id} is cancelled and hands out no more trials\n",
     )
     job = searched(api.store, 2, origin="outside")

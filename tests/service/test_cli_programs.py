@@ -144,6 +144,46 @@ def test_a_function_of_a_file_is_tuned(tmp_path: Path) -> None:
     assert (tuned.returncode, record["trial_count"] >= 1, record["seconds"] > 0) == (0, True, True)
 
 
+def test_several_workloads_are_tuned_with_one_budget(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(SCRIPT)
+    tasks = [{"workload": json.loads(LAYER), "weight": 3}, {"workload": "kernels.py:small", "name": "copy"}]
+    (tmp_path / "net.json").write_text(json.dumps(tasks))
+    matmul = '{"op": "matmul", "m": 8, "n": 8, "k": 8, "dtype": "float32"}'
+    tuned = _tilewright("tune-tasks", "net.json", matmul, "--trials", "12", "--json", folder=tmp_path)
+    record = json.loads(tuned.stdout)
+    assert (tuned.returncode, record["trial_count"], record["reason"]) == (
+        0,
+        12,
+        "all 12 trials of the budget of all tasks are done",
+    )
+    assert [(task["name"], task["weight"], task["seconds"] > 0) for task in record["tasks"]] == [
+        ("dense", 3, True),
+        ("copy", 1.0, True),
+        ("matmul", 1.0, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ("[1]", "net.json: task 0: expected an object with a 'workload' that is an operator or file.py:fun"),
+        (
+            '[{"workload": {}, "wait": 1}]',
+            "net.json: task 0: unknown key 'wait'; known: workload, name, ",
+        ),
+        ('[{"workload": {}, "weight": "2"}]', 'net.json: task 0: weight is a number, not "2"'),
+        ('[{"workload": {}, "trials": 1.5}]', "net.json: task 0: trials is an integer, not 1.5"),
+        ("[", "net.json: not JSON: Expecting value"),
+        ("[]", "there is no task to tune"),
+    ],
+)
+def test_a_list_of_tasks_that_is_none_ends_with_64(tmp_path: Path, tasks: str, message: str) -> None:
+    (tmp_path / "net.json").write_text(tasks)
+    ended = _tilewright("tune-tasks", "net.json", folder=tmp_path)
+    assert (ended.returncode, ended.stdout) == (64, "")
+    assert ended.stderr.startswith(f"tilewright: {message}")
+
+
 @pytest.mark.parametrize(
     ("workload", "message"),
     [

@@ -54,7 +54,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "hardware": HARDWARE,
         "budget": {"trials": 5, "seconds": 60.0, "target_seconds": None, "patience": None},
         "seed": 0,
-        "strategy": "evolutionary",
+        "strategy": "guided",
         "worker_wait": 600.0,
         "history": "use",
         "finished_at": None,
@@ -231,7 +231,11 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
             "detail": "unknown key; did you mean 'seconds'? known keys: trials, seconds, target_seconds, "
             "patience",
         },
-        {"pointer": "/strategy", "detail": "should be 'evolutionary' or 'random', got \"lucky\""},
+        {
+            "pointer": "/strategy",
+            "detail": "should be 'annealing', 'evolutionary', 'grid', 'guided', 'local' or 'random', "
+            'got "lucky"',
+        },
         {
             "pointer": "/wokload",
             "detail": "unknown key; did you mean 'workload'? known keys: workload, target, budget, hardware, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 from service_harness import HARDWARE, OTHER_FACTS, OTHER_HARDWARE, attach, searched, settle, stored_job
@@ -10,6 +11,7 @@ from supervising import Children, processes, supervised, until
 
 from tilewright.db import Store
 from tilewright.db.sql import silence
+from tilewright.service.overtime import is_late
 
 
 def test_a_job_that_waits_for_its_turn_says_so_until_it_has_it(store: Store) -> None:
@@ -39,6 +41,17 @@ def test_a_search_that_outlives_its_seconds_is_stopped_and_what_it_found_is_kept
         "the 0.1 s of the budget are used up; its search did not end within 0.3 s more and was stopped; what "
         "it found is kept",
     )
+
+
+def test_a_search_is_not_late_for_the_time_that_its_job_was_paused(store: Store) -> None:
+    worker = attach(store)
+    job = searched(store, 2, seconds=1.0)
+    settle(store, [1e-5], worker)
+    store.pause_job(job.id)
+    time.sleep(1.2)
+    resumed = store.resume_job(job.id)
+    assert not is_late(resumed, age=10.0, slack=0.1, store=store)
+    assert is_late(replace(resumed, paused_seconds=0.0), age=10.0, slack=0.1, store=store)
 
 
 def test_a_search_that_proposes_nothing_within_its_seconds_is_stopped(store: Store) -> None:

@@ -8,30 +8,36 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lab import Killed
+from mortal import Mortal
 from synthetic import FakeMachine, task, tiles
 
-from tilewright.compiler.target import Hardware
+import tilewright
+from tilewright.compiler import topi
+from tilewright.compiler.schedule import ScheduleError
+from tilewright.compiler.space import SpaceError
+from tilewright.compiler.target import Hardware, Target
+from tilewright.compiler.target.hardware import detect
 from tilewright.db import AlreadyComplete, Conflict, Store, open_store
 from tilewright.db.process_identity import ProcessIdentity
 from tilewright.db.records import Job
 from tilewright.db.sql import database
+from tilewright.tuner import local
+from tilewright.tuner import tune as tune_module
 from tilewright.tuner.budget import Budget
-from tilewright.tuner.opening import budget_of
+from tilewright.tuner.errors import CannotResume
+from tilewright.tuner.opening import budget_of, open_task
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.standing import enlarged, standing_job
+from tilewright.tuner.strategies import load_strategy
 from tilewright.tuner.tune import Tuner
 
 HERE = Hardware.of({"architecture": "test"})
-WRITES = (
-    "create_job", "begin_search", "resume_local", "add_event", "add_trials", "settle_local", "crown",
-    "finish_job", "pause_job",
-)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -44,27 +50,6 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(f"sqlite:///{tmp_path}/t.db") as store:
         yield store
-
-
-class Mortal:
-    """A store whose process is killed after so many writes: from then on nothing can be written by it."""
-
-    def __init__(self, store: Store, writes: int) -> None:
-        self._store = store
-        self.left = writes
-
-    def __getattr__(self, name: str) -> Any:
-        call = getattr(self._store, name)
-        return self._mortally(call) if name in WRITES else call
-
-    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def write(*arguments: Any, **named: Any) -> Any:
-            if self.left == 0:
-                raise Killed
-            self.left -= 1
-            return call(*arguments, **named)
-
-        return write
 
 
 def tune(store: Any, machine: FakeMachine | None = None, **options: Any) -> TuningRecord:
@@ -317,3 +302,93 @@ def test_a_tuning_process_that_is_killed_is_resumed_by_the_next(tmp_path: Path) 
     assert second.stdout.split() == [job.id, "completed", "24"]
     assert (kept, len({t.candidate_key for t in after})) == (before, 24)
     assert json.loads(job.process)["pid"] == first.pid
+
+
+class Broken:
+    """A strategy whose second proposal throws."""
+
+    def describe(self) -> str:
+        return "broken"
+
+    def propose(self, view: Any, count: int, rng: Any) -> Iterator[Any]:
+        if view.batch:
+            raise ValueError("low == high")
+        yield from load_strategy("random").propose(view, count, rng)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_a4_a_strategy_that_throws_fails_the_job_and_is_raised(
+    store: Store, monkeypatch: pytest.MonkeyPatch, cpus: int
+) -> None:
+    monkeypatch.setattr(local, "_cpus", lambda: cpus)
+    monkeypatch.setattr(tune_module, "load_strategy", lambda name: Broken())
+    with pytest.raises(ValueError, match="low == high"):
+        tune(store)
+    job = last_job(store)
+    assert (job.state, job.reason, set(store.trial_counts(job.id)) >= {"pending"}) == (
+        "failed",
+        "low == high",
+        True,
+    )
+    assert store.trial_counts(job.id)["pending"] == store.trial_counts(job.id)["started"] == 0
+
+
+def matmul() -> Any:
+    return topi.create({"op": "matmul", "m": 8, "n": 8, "k": 8})
+
+
+def one_point(sch: Any) -> None:
+    """A space whose only knob has one value."""
+    block = sch.get_block("C")
+    i = sch.get_loops(block)[0]
+    sch.split(i, [None, sch.sample_categorical([4])])
+
+
+def stored(store: Store, **more: Any) -> Job:
+    """A paused job of tune on this machine's hardware."""
+    here = detect()
+    options = {"task": open_task(matmul(), Target.parse("llvm")), "hardware": here, **more}
+    with pytest.raises(Killed):
+        Tuner(trials=8, strategy="random", store=Mortal(store, 4), **options).run(FakeMachine())
+    return store.pause_job(last_job(store).id)
+
+
+def test_a_job_within_a_space_of_its_own_needs_that_space_again(store: Store) -> None:
+    job = stored(store, space_name="one_point")
+    with pytest.raises(CannotResume) as refused:
+        tilewright.resume(job.id, store)
+    assert str(refused.value) == (
+        f"job {job.id} searches a space of its own, 'one_point': give it as space= again"
+    )
+    assert store.job(job.id) == job
+
+
+def test_a_job_of_other_hardware_is_not_resumed_here(store: Store) -> None:
+    job = stored(store, hardware=HERE)
+    with pytest.raises(CannotResume, match=f"job {job.id} is measured on hardware {HERE.key}, and this is "):
+        tilewright.resume(job.id, store)
+    assert store.job(job.id) == job
+
+
+def test_a_job_is_resumed_by_its_id_and_extended(store: Store) -> None:
+    job = stored(store)
+    record = tilewright.resume(job.id, store, trials=10)
+    assert (record.job, record.state, record.trial_count) == (job.id, "completed", 10)
+
+
+def test_a4_a_knob_with_a_single_value_is_a_space_of_one_point(store: Store) -> None:
+    record = tilewright.tune(matmul(), trials=8, space=one_point, store=store)
+    assert (record.state, record.trial_count, store.job(record.job or "").state) == (
+        "exhausted",
+        1,
+        "exhausted",
+    )
+
+
+def test_a4_a_knob_without_a_value_is_refused_before_anything_is_recorded(store: Store) -> None:
+    def nothing(sch: Any) -> None:
+        sch.split(sch.get_loops(sch.get_block("C"))[0], [None, sch.sample_categorical([])])
+
+    with pytest.raises((SpaceError, ScheduleError)):
+        tilewright.tune(matmul(), trials=8, space=nothing, store=store)
+    assert store.jobs().items == ()

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from synthetic import run, session, tiles, timed
 
-from tilewright.tuner import rank_metrics
 from tilewright.tuner.candidate import Candidate, Features
-from tilewright.tuner.cost_model import CostModel, KernelRidge, Scores
+from tilewright.tuner.cost_model import CostModel, KernelRidge, Scores, TrainingSet, quality
+from tilewright.tuner.cost_model.quality import NumpyMetrics, ScikitLearnMetrics, available_metrics, pairs
 from tilewright.tuner.model_quality import ModelQuality, RoundQuality, quality_of, trusted
 from tilewright.tuner.model_watch import ModelWatch
 from tilewright.tuner.outcome import Outcome, Trial
-from tilewright.tuner.rank_metrics import NumpyMetrics, ScikitLearnMetrics, available_metrics, pairs
 from tilewright.tuner.strategies.evolutionary import Evolutionary
 
 FAILED = Outcome(failure="build_error")
@@ -132,7 +132,7 @@ def test_the_metrics_say_which_library_computes_them(monkeypatch: pytest.MonkeyP
     import sklearn
 
     assert available_metrics().name == f"scikit-learn {sklearn.__version__}"
-    monkeypatch.setattr(rank_metrics, "find_spec", lambda name: None)
+    monkeypatch.setattr(quality, "find_spec", lambda name: None)
     assert available_metrics().name == "NumPy (scikit-learn is not installed)"
 
 
@@ -165,8 +165,14 @@ class Contrary:
     model: CostModel = field(default_factory=lambda: KernelRidge(reason="backwards"))
     name: str = "contrary"
 
-    def update(self, features: Features, scores: Scores) -> None:
-        self.model.update(features, scores)
+    def update(self, training: TrainingSet) -> None:
+        self.model.update(training)
+
+    def extend(self, training: TrainingSet, new: int) -> None:
+        self.model.extend(training, new)
+
+    def predict_each(self, features: Features) -> NDArray[np.float32]:
+        return np.asarray(-self.model.predict_each(features), dtype=np.float32)
 
     def predict(self, features: Features) -> Scores:
         return np.asarray(-self.model.predict(features), dtype=np.float32)
@@ -190,7 +196,7 @@ def test_a_search_does_without_a_model_that_is_worse_than_chance_and_says_so() -
     )
     # What was known of batch n - 2 decides of batch n.
     without = {n + 2 for n in distrusted}
-    assert {c.origin for c in searched.candidates if c.batch in without} == {""}
+    assert {c.origin for c in searched.candidates if c.batch in without} == {"random"}
     assert {c.origin for c in searched.candidates if c.batch == distrusted[0]} >= {"model"}
 
 

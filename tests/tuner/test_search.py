@@ -169,9 +169,9 @@ def test_a_job_whose_structures_were_all_refused_fails_with_the_reasons(lab: Lab
 
 
 def test_a_job_of_an_unknown_strategy_fails_and_lists_the_known(lab: Lab) -> None:
-    assert ended(lab.search(lab.job(strategy="annealing"))) == (
+    assert ended(lab.search(lab.job(strategy="luck"))) == (
         "failed",
-        "unknown search strategy 'annealing'; known: evolutionary, random",
+        "unknown search strategy 'luck'; known: annealing, evolutionary, grid, guided, local, random",
     )
 
 
@@ -263,6 +263,22 @@ def test_a_job_ends_when_its_seconds_are_used_up(lab: Lab) -> None:
     lab.during = tick
     job = lab.search(lab.job(trials=500, seconds=8))
     assert (*ended(job), job.done < 500) == ("completed", "the 8 s of the budget are used up", True)
+
+
+def test_the_time_that_a_job_was_paused_does_not_count(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, read = lab.job(trials=32, seconds=50), lab.store.job
+
+    def tick(nap: int) -> None:
+        lab.clock.now += 100 if nap == 4 else 0.3
+
+    def job_of(self: Store, job_id: str) -> Job:
+        return changed(read(job_id), paused_seconds=100.0 if lab.naps >= 4 else 0.0)
+
+    lab.during = tick
+    with monkeypatch.context() as patched:
+        patched.setattr(type(lab.store), "job", job_of)
+        ended_as = ended(lab.search(job))
+    assert ended_as == ("completed", "all 32 trials of the budget are done")
 
 
 def test_the_time_of_a_job_begins_with_its_first_measurement(lab: Lab) -> None:

@@ -27,8 +27,8 @@ Told = tuple[tuple[str, float | None], ...]
 class Learner:
     """Models by what they were taught.
 
-    What `taught` answers is a function of its arguments alone. The model of the last turning point is kept, so
-    that it need not be taught again; a search that is resumed makes it anew.
+    What `taught` answers is a function of its arguments alone. The model of the last turning point is kept,
+    so that it need not be taught again; a search that is resumed makes it anew.
     """
 
     make: Callable[[], CostModel]

@@ -75,7 +75,7 @@ def learnable(history: Sequence[Trial]) -> list[Trial]:
 
 
 def training_set(history: Sequence[Trial], prior: Prior | None = None) -> TrainingSet:
-    """The rows of `prior`, then the trials of which features are known, in trial order; at most ROWS of these.
+    """The rows of `prior`, then the trials of which features are known, in trial order, at most ROWS.
 
     A score is best / seconds; a censored trial counts at its bound. A failure has the score 0 and says so.
     Raises SchemaMismatch where the prior's columns are not those of the trials.

@@ -7,13 +7,20 @@ from importlib import import_module
 from ..errors import UnknownStrategy
 from .base import Point, SearchStrategy, View
 
-__all__ = ["STRATEGIES", "Point", "SearchStrategy", "View", "load_strategy"]
+__all__ = ["DEFAULT", "STRATEGIES", "Point", "SearchStrategy", "View", "load_strategy"]
 
 STRATEGIES = {
+    "annealing": "annealing:Annealing",
     "evolutionary": "evolutionary:Evolutionary",
+    "grid": "grid:Grid",
+    "guided": "guided:Guided",
+    "local": "local:Local",
     "random": "random:Random",
 }
 """Name -> module of this package and class, loaded on use."""
+
+DEFAULT = "guided"
+"""The one that mixes the others under a cost model."""
 
 
 def load_strategy(name: str) -> SearchStrategy:

@@ -75,5 +75,5 @@ def spread(view: View, count: int, rng: Generator) -> Iterator[Point]:
                 rows.extend(pool.draw(count, rng)[::-1])
             if rows:
                 left.append((pool, rows))
-                yield Point(pool.index, rows.pop())
+                yield Point(pool.index, rows.pop(), origin="random")
         waiting = left

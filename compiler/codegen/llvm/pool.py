@@ -10,7 +10,8 @@ that comes late, or is gone, costs nothing but its help. A call that finds the p
 body, or of another thread - runs its loop in place, as thread 0.
 
 One word holds a launch's number and which pieces are left: the caller takes them from the front and the
-others from the back, so that a thread mostly meets the data of its last call again. A piece is taken by a
+others from the back, so that a thread mostly meets the data of its last call again. Pieces that are one
+iteration longer than others lie evenly between these: both halves of them are as long. A piece is taken by a
 change of the word from the value that was seen; as the launch's description changes only while no piece is
 left, what was read before is then the description of that very launch. The lock holds the number of the
 process it belongs to: after a fork the child finds another one's and starts afresh, without threads. A worker

@@ -43,7 +43,6 @@ declare i32 @clock_gettime(i32, ptr)
 declare ptr @getenv(ptr)
 declare i64 @atoll(ptr)
 declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @llvm.umin.i64(i64, i64)
 
 @tilewright.pool.launch = linkonce_odr hidden global [16 x i64] zeroinitializer, align 128
 @tilewright.pool.done = linkonce_odr hidden global [16 x i64] zeroinitializer, align 128
@@ -112,12 +111,13 @@ run:
   %size = udiv i64 %n, %pieces
   %more = urem i64 %n, %pieces
   %start = mul i64 %piece, %size
-  %before = call i64 @llvm.umin.i64(i64 %piece, i64 %more)
-  %begin = add i64 %start, %before
-  %is_longer = icmp ult i64 %piece, %more
-  %one = zext i1 %is_longer to i64
-  %length = add i64 %size, %one
-  %end = add i64 %begin, %length
+  %more_before = mul i64 %piece, %more
+  %longer_before = udiv i64 %more_before, %pieces
+  %begin = add i64 %start, %longer_before
+  %more_after = add i64 %more_before, %more
+  %longer_after = udiv i64 %more_after, %pieces
+  %after = add i64 %start, %size
+  %end = add i64 %after, %longer_after
   call void %body(i64 %begin, i64 %end, i64 %thread, ptr %context)
   %d = atomicrmw add ptr @tilewright.pool.done, i64 1 seq_cst, align 8
   %waiting = load atomic i64, ptr %p_waiting seq_cst, align 8

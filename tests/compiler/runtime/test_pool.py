@@ -39,6 +39,19 @@ def test_every_iteration_runs_once(n: int, threads: int) -> None:
     assert by <= set(range(min(threads, n)))
 
 
+@LINUX
+@pytest.mark.parametrize("n", [9, 15, 22, 23, 1000])
+def test_both_halves_of_the_pieces_are_as_long(n: int) -> None:
+    pieces: list[tuple[int, int]] = []
+    pool.run_parallel(lambda begin, end, _: pieces.append((begin, end)), n, 2)
+    pieces.sort()
+    assert pieces[0][0] == 0 and pieces[-1][1] == n
+    assert [end for _, end in pieces[:-1]] == [begin for begin, _ in pieces[1:]]
+    assert pieces[3][1] == n // 2
+    lengths = [end - begin for begin, end in pieces]
+    assert max(lengths) - min(lengths) <= 1
+
+
 @pytest.mark.parametrize("n", [0, -1])
 def test_nothing_runs_without_iterations(n: int) -> None:
     assert iterations(n, 4) == ([], set())

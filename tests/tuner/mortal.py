@@ -1,0 +1,36 @@
+"""A store whose process can be killed between any two of its writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lab import Killed
+
+from tilewright.db import Store
+
+WRITES = (
+    "create_job", "begin_search", "resume_local", "put_warm_start", "add_event", "add_trials", "settle_local",
+    "crown", "finish_job", "pause_job",
+)  # fmt: skip
+
+
+class Mortal:
+    """Dead after so many writes: from then on, whoever still holds it can write no more."""
+
+    def __init__(self, store: Store, writes: int) -> None:
+        self._store = store
+        self.left = writes
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._store, name)
+        return self._mortally(call) if name in WRITES else call
+
+    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def write(*arguments: Any, **named: Any) -> Any:
+            if self.left == 0:
+                raise Killed
+            self.left -= 1
+            return call(*arguments, **named)
+
+        return write

@@ -1,0 +1,182 @@
+"""The default: a cost model chooses, and keeps looking elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from ..cost_model import CostModel, Learner, XGBoost, available_model
+from ..model_quality import trusted
+from .base import Point, View, spread
+from .design import filling
+from .field import Field, survey
+from .incumbents import fastest
+
+__all__ = ["Guided", "ensemble"]
+
+TRIES = 8
+"""How often another knob and value are drawn where no point has them."""
+
+INCUMBENTS = 4
+"""The fastest trials around which `local` looks."""
+
+MEMBERS = 1
+"""Of the model."""
+
+
+def ensemble() -> CostModel:
+    """XGBoost with a few members where it is installed, so that it knows what it does not know."""
+    model = available_model()
+    return XGBoost(members=MEMBERS) if isinstance(model, XGBoost) else model
+
+
+@dataclass(frozen=True)
+class Guided:
+    """The defaults, and points spread over the space until `initial` are out. From then on a cost model
+    scores every open point (of large spaces: what an evolving population comes to), and the places of a batch
+    go in turn to
+
+    - `model`: the best predicted;
+    - `elsewhere`: the best predicted of those with another value of one knob than the fastest trial has, the
+      knob and the value drawn at random (one knob more is the sketch): so a model's belief in one corner of
+      the space is tested in every direction, at the most promising place;
+    - `local`: the best predicted of those one step from the fastest trials.
+
+    `shares` are their parts of the places, by name. A share of `epsilon` is random. `bonus` is what a
+    standard deviation of the model's members is worth to an unmeasured point.
+    """
+
+    cost_model: Callable[[], CostModel] = ensemble
+    population: int = 2048
+    generations: int = 3
+    initial: int = 16
+    shares: tuple[tuple[str, float], ...] = (("model", 0.4), ("elsewhere", 0.4), ("local", 0.2))
+    epsilon: float = 0.0
+    bonus: float = 0.0
+    _learner: list[Learner] = field(default_factory=list, repr=False, compare=False)
+
+    def describe(self) -> str:
+        return f"guided (cost model: {self.cost_model().name})"
+
+    def propose(self, view: View, count: int, rng: Generator) -> Iterator[Point]:
+        if view.batch == 0:
+            yield from view.defaults[: (count + 1) // 2]
+        with view.watch.part("train"):
+            model = self._taught(view)
+        if model is None:
+            yield from filling(view, rng)
+            return
+        begun = sum(len(pool.taken_rows()) for pool in view.pools)
+        if begun < self.initial and view.prior is None:
+            yield from _foretold(filling(view, rng), view, model)
+            return
+        wild = _foretold(spread(view, count, rng), view, model)
+        # What a model worse than chance ranks first is worse than what chance finds; it goes on predicting,
+        # which shows whether it has learned.
+        if trusted(view.history):
+            yield from self._chosen(view, model, begun, count, rng, wild)
+        yield from wild
+
+    def _taught(self, view: View) -> CostModel | None:
+        if not self._learner:
+            self._learner.append(Learner(self.cost_model))
+        return self._learner[0].taught(view.history, view.prior)
+
+    def _chosen(
+        self, view: View, model: CostModel, begun: int, count: int, rng: Generator, wild: Iterator[Point]
+    ) -> Iterator[Point]:
+        seen = survey(view, model, self.population, self.generations, rng)
+        if not len(seen):
+            return
+        places = _Places(view, seen, seen.scores + self.bonus * seen.deviations, rng)
+        turns = {name: 0.0 for name, _ in self.shares}
+        for number in range(len(seen)):
+            if rng.random() < self.epsilon and number < count:
+                point = next(wild, None)
+                if point is not None:
+                    yield point
+                continue
+            for name, share in self.shares:
+                turns[name] += share
+            # Whose turn is overdue the most; each ask goes on where the last one was.
+            name = max(turns, key=lambda each: turns[each] + self._phase(each, begun))
+            turns[name] -= 1.0
+            chosen = getattr(places, name)() if number < count else places.model()
+            yield seen.point(chosen, name)
+
+    def _phase(self, name: str, begun: int) -> float:
+        """Shares that are no multiple of a place come round over several batches."""
+        share = dict(self.shares)[name]
+        return (begun * share) % 1.0
+
+
+class _Places:
+    """Chooses points of a field, each once."""
+
+    def __init__(self, view: View, seen: Field, worth: NDArray[np.float32], rng: Generator) -> None:
+        self._view = view
+        self._seen = seen
+        self._rng = rng
+        # Among equals (many rows share the leaves of all trees) chance decides, not the order of a table.
+        self._worth = worth + rng.random(len(worth), dtype=np.float32) * np.float32(1e-6)
+        self._order = np.argsort(-self._worth, kind="stable")
+        self._next = 0
+        self._best = next(iter(fastest(view, 1)), None)
+        self._beside: NDArray[np.int64] | None = None
+
+    def model(self) -> int:
+        while np.isneginf(self._worth[self._order[self._next]]):
+            self._next += 1
+        return self._take(int(self._order[self._next]))
+
+    def elsewhere(self) -> int:
+        for _ in range(TRIES):
+            if self._best is not None and (found := self._open(self._other(self._best))) is not None:
+                return self._take(found)
+        return self.model()
+
+    def local(self) -> int:
+        if self._beside is None:
+            near = [
+                self._seen.among(pool, pool.columns.neighbours(point.row[None, :]))
+                for point in fastest(self._view, INCUMBENTS)
+                for pool in (self._view.pools[point.pool],)
+            ]
+            self._beside = np.unique(np.concatenate(near)) if near else np.empty(0, dtype=np.int64)
+        found = self._open(self._beside)
+        return self.model() if found is None else self._take(found)
+
+    def _other(self, best: Point) -> NDArray[np.int64]:
+        """The numbers of the points with another value of a knob than that point, or of another sketch."""
+        pools = self._view.pools
+        knobs = pools[best.pool].columns.knobs
+        choices = [n for n, knob in enumerate(knobs) if len(knob.domain) > 1]
+        drawn = int(self._rng.integers(max(1, len(choices) + (len(pools) > 1))))
+        if drawn < len(choices):
+            knob = choices[drawn]
+            values = [value for value in knobs[knob].domain if value != best.row[knob]]
+            return self._seen.having(best.pool, knob, values[int(self._rng.integers(len(values)))])
+        others = [pool.index for pool in pools if pool.index != best.pool]
+        return self._seen.of(others[int(self._rng.integers(len(others)))]) if others else self._seen.of(0)[:0]
+
+    def _open(self, numbers: NDArray[np.int64]) -> int | None:
+        """The best of these that was not chosen yet."""
+        if not len(numbers):
+            return None
+        best = int(numbers[int(np.argmax(self._worth[numbers]))])
+        return None if np.isneginf(self._worth[best]) else best
+
+    def _take(self, number: int) -> int:
+        self._worth[number] = -np.inf
+        return number
+
+
+def _foretold(points: Iterator[Point], view: View, model: CostModel) -> Iterator[Point]:
+    """The points with their predicted scores."""
+    for point in points:
+        score = model.predict(view.pools[point.pool].features(point.row[None, :]))[0]
+        yield replace(point, predicted=float(score))
