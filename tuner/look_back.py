@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+import rfc8785
+
 from ..db.errors import NotFound
 from ..db.records import PastSearch
 from ..db.store import Store
@@ -79,6 +81,8 @@ def _others(
     from those that have the like structure."""
     mine = task.structure
     if mine is not None:
+        program = rfc8785.dumps(task.workload).decode()
+        store.put_workload(task.workload_key, task.name, program, task.script)
         store.put_structure(task.workload_key, mine.key)
     own_key = (task.workload_key, task.target_key, hardware)
     groups, related = [], []
