@@ -8,7 +8,7 @@ from typing import NoReturn
 from .errors import InvalidValue
 from .fleet_records import NewWorker
 from .records import NewJob, NewTrial, Settlement
-from .words import FAILURE_KINDS, HISTORIES, ORIGINS
+from .words import CACHES, FAILURE_KINDS, HISTORIES, ORIGINS
 
 _INT_BOUND = 1 << 63
 _SHORT = 256
@@ -108,14 +108,18 @@ def check_job(job: NewJob) -> None:
     check_json("spec", job.spec, PROGRAM)
 
 
+def check_features(features: bytes) -> None:
+    if not isinstance(features, bytes) or len(features) > _TRACE:
+        raise InvalidValue("features", f"must be bytes, at most {_TRACE} of them")
+
+
 def check_trial(trial: NewTrial) -> None:
     check_int("number", trial.number, 0)
     check_int("batch", trial.batch, 0)
     check_text("candidate_key", trial.candidate_key)
     check_text("sketch", trial.sketch)
     check_json("trace", trial.trace, _TRACE)
-    if not isinstance(trial.features, bytes) or len(trial.features) > _TRACE:
-        raise InvalidValue("features", f"must be bytes, at most {_TRACE} of them")
+    check_features(trial.features)
     check_int("feature_schema", trial.feature_schema, 0)
     check_int("input_seed", trial.input_seed, -_INT_BOUND)
     if trial.predicted is not None:
@@ -145,6 +149,10 @@ def check_settlement(settlement: Settlement, at: str = "settlement") -> None:
         check_text(f"{at}.codegen_version", settlement.codegen_version)
     if settlement.error is not None:
         check_seconds(f"{at}.error", settlement.error, zero=True)
+    if settlement.calls is not None:
+        check_int(f"{at}.calls", settlement.calls, 1)
+    if settlement.cache is not None:
+        check_word(f"{at}.cache", settlement.cache, CACHES)
     if not isinstance(settlement.samples, tuple) or len(settlement.samples) > _MAX_SAMPLES:
         raise InvalidValue(f"{at}.samples", f"must be a tuple of at most {_MAX_SAMPLES} numbers")
     for i, sample in enumerate(settlement.samples):

@@ -47,7 +47,8 @@ class LeaseStore(Protocol):
     """
 
     def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
-        """Lease up to `max_items` (at most MAX_LEASE_ITEMS) trials, lowest job and number first.
+        """Lease up to `max_items` (at most MAX_LEASE_ITEMS) trials, lowest job and number first; those to be
+        timed again (`time_again`) before all others, and not together with them.
 
         None where there is no work. Only trials of waiting or running jobs of origin `http` that are bound
         to this hardware. A job that was waiting becomes running. A worker holds one lease: what an open one

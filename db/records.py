@@ -135,7 +135,7 @@ class Settlement:
 
     `error` is the worst |y - ref| / tolerance of the checked output; None where it was not checked.
     `codegen_version` None stands for the version the worker registered with. `disturbed`: other work
-    interrupted every sample.
+    interrupted every sample. `calls` were made in each sample, with the caches as `cache` says (`hot`).
     `settle_local` ignores `trial` and `attempt`.
     """
 
@@ -152,6 +152,8 @@ class Settlement:
     wall_seconds: float = 0.0
     codegen_version: str | None = None
     disturbed: bool = False
+    calls: int | None = None
+    cache: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,8 @@ class Trial:
     disturbed: bool = False
     first_seconds: float | None = None
     first_samples: tuple[float, ...] | None = None
+    calls: int | None = None
+    cache: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,19 @@ class Known:
 
     trials: int
     best: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retiming:
+    """Trial `number` timed once more, in round `turn`. `outcome` is `pending`, `ok`, `cancelled` or a failure
+    kind; `seconds` only where it is `ok`."""
+
+    number: int
+    turn: int
+    outcome: str
+    seconds: float | None
+    samples: tuple[float, ...]
+    worker: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from .records import (
     Page,
     PastSearch,
     PastTrial,
+    Retiming,
     Settlement,
     Target,
     Token,
@@ -231,6 +232,10 @@ class HistoryStore(Protocol):
     def past_trials_by_id(self, ids: Sequence[str]) -> list[PastTrial]:
         """The trials that still exist and have a result, in the order of `ids`."""
 
+    def put_features(self, features: Mapping[str, bytes], feature_schema: int) -> None:
+        """Replace the feature rows of trials, by id, by those of another schema: measured once, described
+        anew. NotFound, and then none is replaced."""
+
     def put_structure(self, workload: str, structure: str) -> None:
         """Say what the workload shares with those that differ in their extents alone."""
 
@@ -246,6 +251,17 @@ class HistoryStore(Protocol):
     def known(self, job_id: str) -> Known:
         """What `put_warm_start` was told; none where nothing was put."""
 
+    def time_again(self, job_id: str, epoch: int, turn: int, numbers: Sequence[int]) -> None:
+        """Have workers time these trials once more, in this order, ahead of other work: round `turn`.
+
+        What a trial was settled with stays as it is; no best is given to beat. Asked for a turn again: no
+        effect; for another turn while one is pending: that one becomes `cancelled`. Once the job has ended
+        nobody times it any more. InvalidValue for a trial without a time of its own, StaleSearch, JobOver.
+        """
+
+    def retimings(self, job_id: str) -> list[Retiming]:
+        """All rounds of a job, by turn, in the order that was asked for."""
+
 
 class ScheduleStore(Protocol):
     """Best-known schedules, one for each (workload, target, hardware).
@@ -258,8 +274,8 @@ class ScheduleStore(Protocol):
         """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
 
     def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
-        """Trial `number` of a local job won the final rounds, in which it took these seconds; what is
-        best-known now.
+        """Trial `number` of a job won the final rounds, in which it took these seconds; what is best-known
+        now.
 
         Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
         single reading was the luckier one, and of anything slower. Raises NotFound, InvalidValue for a trial

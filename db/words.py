@@ -21,6 +21,7 @@ FailureKind = Literal[
 Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
 Origin = Literal["http", "local", "outside"]
 History = Literal["use", "ignore"]
+Cache = Literal["hot"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
@@ -30,6 +31,8 @@ FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 OUTCOMES: tuple[Outcome, ...] = ("pending", "started", "ok", "censored", *FAILURE_KINDS)
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
 HISTORIES: tuple[History, ...] = get_args(History)
+CACHES: tuple[Cache, ...] = get_args(Cache)
+"""With which caches kernels are timed; times of different policies would not compare."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 LIMITS = ("seconds", "target_seconds", "patience")

@@ -120,6 +120,8 @@ def settlement(result: MeasureResult) -> Settlement:
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         disturbed=result.disturbed,
+        calls=result.calls if failure is None else None,
+        cache=result.cache if failure is None else None,
     )
 
 

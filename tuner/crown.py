@@ -54,32 +54,63 @@ class Crowning:
         limit = timed[0][0] * (1 + self.within) if timed else 0.0
         return [trial for seconds, trial in timed[: self.finalists] if seconds <= limit]
 
+    def final(self, history: Sequence[Trial]) -> Final:
+        """The final rounds of these trials, before the first of them."""
+        contenders = self.contenders(history)
+        return Final(contenders, self.rounds if len(contenders) > 1 else 0)
+
     def crown(self, history: Sequence[Trial], measure: Callable[[Trial], Outcome]) -> Crowned | None:
         """The best of all trials; None where none has a time. `measure` times a trial's candidate again, with
         no early stop; one that fails now is out."""
-        contenders = self.contenders(history)
-        if len(contenders) < 2:
-            return Crowned(contenders[0]) if contenders else None
-        times: dict[int, list[float]] = {trial.candidate.number: [] for trial in contenders}
-        racing = list(contenders)
-        for turn in range(self.rounds):
-            for trial in racing[:: -1 if turn % 2 else 1]:
-                outcome = measure(trial)
-                if outcome.seconds is None:
-                    del times[trial.candidate.number]
-                else:
-                    times[trial.candidate.number].append(outcome.seconds)
-            racing = [trial for trial in racing if trial.candidate.number in times]
-            if turn >= 1:
-                racing = _in_the_race(racing, times)
-            if len(racing) < 2:
-                break
-        final = {number: tuple(taken) for number, taken in times.items() if taken}
-        if not racing:
-            return Crowned(contenders[0])
-        winner = min(
-            racing, key=lambda trial: (median(final[trial.candidate.number]), trial.candidate.number)
-        )
+        final = self.final(history)
+        while due := final.due:
+            final.take([measure(trial) for trial in due])
+        return final.crowned
+
+
+@dataclass(slots=True)
+class Final:
+    """Rounds among the contenders, fastest first: `due` says who is timed next, and in which order, `take`
+    what came of it, and `crowned` who stands best. It depends on nothing else, so that who is told the same
+    again comes to the same."""
+
+    contenders: Sequence[Trial]
+    rounds: int
+    turn: int = 0
+    racing: list[Trial] = field(init=False)
+    times: dict[int, list[float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.racing = list(self.contenders)
+        self.times = {trial.candidate.number: [] for trial in self.contenders}
+
+    @property
+    def due(self) -> list[Trial]:
+        """Whom this round is among, in its order; empty once it is decided."""
+        if self.turn >= self.rounds or len(self.racing) < 2:
+            return []
+        return self.racing[:: -1 if self.turn % 2 else 1]
+
+    def take(self, outcomes: Sequence[Outcome]) -> None:
+        """What came of the round, in the order of `due`."""
+        for trial, outcome in zip(self.due, outcomes, strict=True):
+            if outcome.seconds is None:
+                del self.times[trial.candidate.number]
+            else:
+                self.times[trial.candidate.number].append(outcome.seconds)
+        self.racing = [trial for trial in self.racing if trial.candidate.number in self.times]
+        if self.turn >= 1:
+            self.racing = _in_the_race(self.racing, self.times)
+        self.turn += 1
+
+    @property
+    def crowned(self) -> Crowned | None:
+        """The best as it stands; None where there was no contender."""
+        final = {number: tuple(taken) for number, taken in self.times.items() if taken}
+        timed = [trial for trial in self.racing if trial.candidate.number in final]
+        if not timed:
+            return Crowned(self.contenders[0]) if self.contenders else None
+        winner = min(timed, key=lambda trial: (median(final[trial.candidate.number]), trial.candidate.number))
         return Crowned(winner, final)
 
 

@@ -282,6 +282,8 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         wall_seconds=result.wall_seconds,
         codegen_version=codegen,
         disturbed=result.disturbed,
+        calls=None if failure else result.calls,
+        cache=None if failure else result.cache,
     )
 
 

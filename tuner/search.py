@@ -14,6 +14,7 @@ from ..db.words import FINAL_JOB_STATES
 from .beginning import Beginning, suggested_in
 from .candidate import Candidate
 from .errors import TookTooLong
+from .finals import StoredFinals
 from .job_log import JobLog
 from .look_back import look_back
 from .model_watch import ModelWatch
@@ -115,9 +116,30 @@ class StoredSearch:
                     return self._job  # who measures it may take days: told more, it is searched again
                 self._sleep(POLL_SECONDS)
         self._announce(session, last=True)
+        self._crown(session)
+        if self._ended():
+            return self._job
         self._log.report(self._split(self._clock() - begun), self._model.quality)
         state, reason = session.conclusion
         return self._store.finish_job(self._job.id, self._epoch, state, reason)
+
+    def _crown(self, session: TuningSession) -> None:
+        """Let the fastest be timed once more, which decides what is best-known."""
+        finals = StoredFinals(
+            self._store,
+            self._job,
+            self._epoch,
+            clock=self._clock,
+            sleep=self._sleep,
+            halted=self._ended,
+            paused=lambda: self._job.state == "paused",
+            poll_seconds=POLL_SECONDS,
+        )
+        crowned = finals.run(session.history)
+        if crowned is not None and crowned.times:
+            number = crowned.winner.candidate.number
+            self._log.crowned(number, crowned.seconds, crowned.times)
+            self._store.crown(self._job.id, self._epoch, number, crowned.times[number])
 
     def _watched(self, session: TuningSession) -> ModelWatch:
         """The watch of the session's model, past what an earlier process has said of it."""

@@ -65,6 +65,7 @@ def tune(
     progress: bool | None = None,
     observer: Callable[[Snapshot], None] | None = None,
     limits: Limits | None = None,
+    racing: bool = True,
 ) -> TuningRecord:
     """Search for the fastest schedule of `func` on this machine, and measure it here.
 
@@ -92,6 +93,9 @@ def tune(
     (`sample_perfect_tile`, `sample_categorical`, `sample_compute_location`, `sample_structure`) to the
     Schedule that it is given. `constraints` are functions of its knobs by name, such as
     `lambda knobs: knobs["a"] * knobs["b"] <= 64`.
+
+    A candidate that is clearly slower than the best so far is stopped after its first samples, unless
+    `racing` is off.
 
     `progress` draws a line on stderr (None: where that is a terminal); `observer` is called after each trial.
 
@@ -127,6 +131,7 @@ def tune(
         display=display_of(f"tuning {func.name}", progress),
         observer=observer,
         limits=limits or Limits(),
+        racing=racing,
         watch=watch,
     )
     with Runner() as runner:

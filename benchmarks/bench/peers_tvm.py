@@ -51,6 +51,11 @@ class Tvm:
         best = min(built, key=lambda m: _seconds(m, _arrays(args)))
         return {"tvm": Contender(lambda a: _call(best, a), lambda returned, _: returned.numpy())}  # type: ignore[attr-defined]
 
+    def search(self, w: Workload) -> bool:
+        """Searches unless the folder has records already; whether there are some now."""
+        program = tvm_programs.program(w.arguments())
+        return program is not None and bool(self._records(w.name, program))
+
     def _records(self, name: str, program: Any) -> list[Any]:
         """Schedules of the best records, after a search if there are none and trials are allowed."""
         import tvm

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, null, select, update
 
 from ..fleet_records import Lease, LeaseItem
 from ..fleet_store import MAX_LEASE_ITEMS, MAX_LOSSES
@@ -11,7 +11,7 @@ from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
 from .part import new_id
-from .tables import attempts, crashes, jobs, leases, targets, trials, workloads
+from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
 
 _ITEM = (
     trials.c.id.label("trial"),
@@ -30,7 +30,8 @@ _ITEM = (
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
     _poison_queued(conn, worker.hardware, now)
-    rows = conn.execute(_queued_items(worker.hardware).limit(count)).all()
+    rows = conn.execute(_wanted_again(worker.hardware).limit(count)).all()
+    rows = rows or conn.execute(_queued_items(worker.hardware).limit(count)).all()
     if not rows:
         return None
     lease_id = new_id("lease")
@@ -42,13 +43,30 @@ def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float
     return Lease(id=lease_id, worker=worker.id, ttl=ttl, items=items)
 
 
-def _is_queued(hardware: str) -> Any:
+def _is_free(hardware: str) -> Any:
     return (
         (jobs.c.hardware == hardware)
         & (jobs.c.origin == "http")
         & jobs.c.state.in_(("running", "waiting"))
-        & (trials.c.outcome == "pending")
         & trials.c.lease.is_(None)
+    )
+
+
+def _is_queued(hardware: str) -> Any:
+    return _is_free(hardware) & (trials.c.outcome == "pending")
+
+
+def _wanted_again(hardware: str) -> Select[Any]:
+    """Settled trials that are to be timed once more: alone, with nothing to beat."""
+    return (
+        select(*_ITEM, null().label("best_seconds"))
+        .join_from(retimings, trials, retimings.c.trial == trials.c.id)
+        .join(jobs, trials.c.job == jobs.c.id)
+        .join(workloads, jobs.c.workload == workloads.c.key)
+        .join(targets, jobs.c.target == targets.c.key)
+        .where(_is_free(hardware), retimings.c.outcome == "pending")
+        .order_by(jobs.c.seq, retimings.c.turn, retimings.c.place)
+        .with_for_update(skip_locked=True, of=trials)
     )
 
 
@@ -71,11 +89,12 @@ def _poison_queued(conn: Connection, hardware: str, now: float) -> None:
     crashing = crashes.c.hardware == hardware, crashes.c.losses >= MAX_LOSSES
     if not conn.execute(select(exists().where(*crashing))).scalar_one():
         return
+    again = exists().where(retimings.c.trial == trials.c.id, retimings.c.outcome == "pending")
     query = (
         select(trials, crashes.c.losses)
         .join_from(trials, jobs, trials.c.job == jobs.c.id)
         .join(crashes, crashes.c.candidate_key == trials.c.candidate_key)
-        .where(_is_queued(hardware), *crashing)
+        .where(_is_free(hardware), (trials.c.outcome == "pending") | again, *crashing)
         .limit(MAX_LEASE_ITEMS)
         .with_for_update(skip_locked=True, of=trials)
     )

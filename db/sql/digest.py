@@ -14,6 +14,7 @@ def digest_of(settlement: Settlement) -> str:
     keeps its digest.
     """
     said = asdict(settlement)
-    if not said["disturbed"]:
-        del said["disturbed"]
+    for later in ("disturbed", "calls", "cache"):
+        if not said[later]:
+            del said[later]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

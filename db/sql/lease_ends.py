@@ -10,6 +10,7 @@ from ..records import Settlement
 from ..words import OPEN_OUTCOMES
 from .job_rows import is_over
 from .part import upsert
+from .retimings import close_retiming, is_wanted_again
 from .silence import mark_lost_worker
 from .tables import attempts, crashes, jobs, leases, trials
 from .trial_rows import fail_trial
@@ -61,6 +62,9 @@ def forgive(conn: Connection, candidate_key: str, hardware: str) -> None:
 
 def poison(conn: Connection, trial: Row[Any], losses: int, now: float) -> None:
     """Settle a trial whose candidate has crashed this kind of hardware too often."""
+    if trial.outcome not in OPEN_OUTCOMES:  # it has a result that stays, and was timed again
+        close_retiming(conn, trial.id, "crashes_device", now)
+        return
     message = f"{losses} workers on this kind of hardware were lost while they ran this candidate"
     failure = Settlement(failure_kind="crashes_device", failure_message=message)
     fail_trial(conn, trial, failure, now)
@@ -91,13 +95,15 @@ def _fate(conn: Connection, row: Row[Any], lease: Row[Any], blamed: bool, now: f
     """Decide what becomes of a trial, write it, and name it."""
     losses = _count_loss(conn, row.candidate_key, lease.hardware, now) if blamed else 0
     conn.execute(update(trials).where(trials.c.id == row.id).values(lease=None))
-    if is_over(row.job_state) or row.outcome not in OPEN_OUTCOMES:
+    again = is_wanted_again(conn, row.id, row.outcome)
+    if is_over(row.job_state) or (row.outcome not in OPEN_OUTCOMES and not again):
         _cancel(conn, row, now)
         return "cancelled"
     if losses >= MAX_LOSSES:
         poison(conn, row, losses, now)
         return "poisoned"
-    conn.execute(update(trials).where(trials.c.id == row.id).values(outcome="pending", started_at=None))
+    if not again:
+        conn.execute(update(trials).where(trials.c.id == row.id).values(outcome="pending", started_at=None))
     return "blamed" if blamed else "returned"
 
 

@@ -15,6 +15,7 @@ from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
+from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
@@ -30,6 +31,7 @@ class SqlStore(
     EventPart,
     TrialPart,
     HistoryPart,
+    RetimingPart,
     OutsidePart,
     SchedulePart,
     WorkerPart,

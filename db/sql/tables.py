@@ -181,12 +181,29 @@ trials = Table(
     Column("disturbed", Boolean(create_constraint=False), nullable=False, server_default=false()),
     Column("first_seconds", Double),  # what the search was told, of a trial that was timed again since
     Column("first_samples", Text),
+    Column("calls", BigInteger),  # in each sample
+    Column("cache", String),  # hot
     UniqueConstraint("job", "number"),
     UniqueConstraint("job", "candidate_key"),
     CheckConstraint("(outcome IN ('ok', 'censored')) = (seconds IS NOT NULL)", name="success_has_seconds"),
     CheckConstraint("seconds IS NULL OR seconds > 0", name="seconds_positive"),
     Index("ix_trials_outcome", "job", "outcome", "seconds", "number"),
 )
+
+retimings = Table(
+    "retimings",
+    metadata,
+    Column("trial", String, ForeignKey("trials.id"), primary_key=True),
+    Column("turn", BigInteger, primary_key=True, autoincrement=False),
+    Column("place", BigInteger, nullable=False),  # within the turn
+    Column("outcome", String, nullable=False),  # pending ok cancelled, or a failure kind
+    Column("seconds", Double),
+    Column("samples", Text, nullable=False),
+    Column("worker", String, ForeignKey("workers.id")),
+    Column("settled_at", Double),
+)
+_due = text("outcome = 'pending'")
+Index("uq_retimings_due", retimings.c.trial, unique=True, sqlite_where=_due, postgresql_where=_due)
 
 attempts = Table(
     "attempts",

@@ -55,6 +55,8 @@ def write_result(
             samples=json.dumps(settlement.samples),
             censored=settlement.censored,
             disturbed=settlement.disturbed,
+            calls=settlement.calls,
+            cache=settlement.cache,
             error=settlement.error,
             failure_kind=settlement.failure_kind,
             failure_message=settlement.failure_message,

@@ -40,6 +40,9 @@ def tune(
     strategy: Annotated[
         str, typer.Option(help="annealing, evolutionary, grid, guided, local or random.")
     ] = "guided",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the same search where it was interrupted or killed.")
+    ] = False,
     history: Annotated[
         str, typer.Option(help="use: what was measured before counts as done; ignore: measure anew.")
     ] = "use",
@@ -47,9 +50,6 @@ def tune(
         Path | None,
         typer.Option(help="A JSON file with schedules to try first: a trace, or a list of them."),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the same search where it was interrupted or killed.")
-    ] = False,
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
     url: Url = None,
     token_file: TokenFile = None,

@@ -20,8 +20,8 @@ from tilewright.db.sql.tables import metadata
 
 NEXT = """
 from alembic import op
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 def upgrade():
     op.execute("CREATE TABLE notes (text TEXT)")
 def downgrade():
@@ -39,8 +39,8 @@ def next_schema(tmp_path):
     """The schema of a program that is one version ahead."""
     directory = tmp_path / "migrations"
     shutil.copytree(SCHEMA.directory, directory, ignore=shutil.ignore_patterns("__pycache__"))
-    (directory / "versions" / "v0004_notes.py").write_text(NEXT)
-    return Schema(directory, "0004")
+    (directory / "versions" / "v0005_notes.py").write_text(NEXT)
+    return Schema(directory, "0005")
 
 
 def execute(path, *statements):
@@ -57,7 +57,7 @@ def tables_of(path):
 
 def test_a_missing_database_is_created_at_this_programs_schema(path):
     with open_store(f"sqlite:///{path}") as store:
-        assert store.schema_version() == SCHEMA.head == "0003"
+        assert store.schema_version() == SCHEMA.head == "0004"
 
 
 def test_an_empty_file_gets_the_schema(path):
@@ -158,12 +158,12 @@ def test_a_database_of_the_first_schema_is_refused_with_the_command_that_helps(f
     with pytest.raises(SchemaError) as caught:
         open_store(f"sqlite:///{first_schema}")
     assert str(caught.value) == (
-        f"{first_schema} has schema 0001, older than this program's 0003: run `tilewright db upgrade`"
+        f"{first_schema} has schema 0001, older than this program's 0004: run `tilewright db upgrade`"
     )
 
 
 def test_jobs_and_trials_of_the_first_schema_are_kept_and_get_the_defaults(first_schema):
-    assert upgrade(f"sqlite:///{first_schema}") == ("0001", "0003")
+    assert upgrade(f"sqlite:///{first_schema}") == ("0001", "0004")
     with open_store(f"sqlite:///{first_schema}") as store:
         job, trial, best = store.job("job_1"), store.trial("job_1.0"), store.best("w", "t", "h")
     assert (job.state, job.trials, job.epoch, job.done) == ("running", 8, 2, 1)
@@ -188,7 +188,7 @@ def test_an_older_schema_is_refused_with_the_command_that_helps(path, next_schem
     with pytest.raises(SchemaError) as caught:
         SqlStore.open(f"sqlite:///{path}", schema=next_schema)
     assert str(caught.value) == (
-        f"{path} has schema 0003, older than this program's 0004: run `tilewright db upgrade`"
+        f"{path} has schema 0004, older than this program's 0005: run `tilewright db upgrade`"
     )
 
 
@@ -197,34 +197,34 @@ def test_a_newer_schema_is_refused_naming_both(path, next_schema):
     with pytest.raises(SchemaError) as caught:
         open_store(f"sqlite:///{path}")
     assert str(caught.value) == (
-        f"{path} has schema 0004, newer than this program's 0003: install a tilewright that knows schema 0004"
+        f"{path} has schema 0005, newer than this program's 0004: install a tilewright that knows schema 0005"
     )
 
 
 def test_a_newer_schema_is_not_downgraded_by_an_upgrade(path, next_schema):
     SqlStore.open(f"sqlite:///{path}", schema=next_schema).close()
-    with pytest.raises(SchemaError, match="has schema 0004, newer than this program's 0003"):
+    with pytest.raises(SchemaError, match="has schema 0005, newer than this program's 0004"):
         upgrade(f"sqlite:///{path}")
 
 
 def test_an_upgrade_keeps_what_is_stored(path, next_schema):
     with open_store(f"sqlite:///{path}") as store:
         stored = store.put_target("t", "{}")
-    assert upgrade_to(f"sqlite:///{path}", next_schema) == ("0003", "0004")
+    assert upgrade_to(f"sqlite:///{path}", next_schema) == ("0004", "0005")
     with SqlStore.open(f"sqlite:///{path}", schema=next_schema) as store:
         assert store.target("t") == stored
 
 
 def test_upgrading_twice_is_no_different_from_once(path):
-    assert upgrade(f"sqlite:///{path}") == (None, "0003")
-    assert upgrade(f"sqlite:///{path}") == ("0003", "0003")
+    assert upgrade(f"sqlite:///{path}") == (None, "0004")
+    assert upgrade(f"sqlite:///{path}") == ("0004", "0004")
 
 
 def test_an_upgrade_that_fails_changes_nothing(path, next_schema):
     open_store(f"sqlite:///{path}").close()
     before = tables_of(path)
     broken = NEXT.replace("def downgrade", "    raise RuntimeError('half way')\ndef downgrade")
-    (next_schema.directory / "versions" / "v0004_notes.py").write_text(broken)
+    (next_schema.directory / "versions" / "v0005_notes.py").write_text(broken)
     with pytest.raises(RuntimeError, match="half way"):
         upgrade_to(f"sqlite:///{path}", next_schema)
     assert tables_of(path) == before

@@ -1,0 +1,127 @@
+"""Trials that are timed once more in the final rounds."""
+
+import pytest
+
+from tilewright.db.errors import InvalidValue, JobOver, StaleSearch
+from tilewright.db.records import Retiming
+
+
+@pytest.fixture
+def measured(scene, success):
+    """A job whose three trials took 3, 2 and 1 s, and its worker."""
+    job, rig = scene.searched(3), scene.worker()
+    lease = scene.claim(rig)
+    scene.store.settle(lease.id, [success(item, 3.0 - n) for n, item in enumerate(lease.items)])
+    return job, rig
+
+
+def test_trials_are_handed_out_again_in_the_order_asked_for_with_nothing_to_beat(scene, measured):
+    job, rig = measured
+    scene.store.time_again(job.id, 1, 0, [2, 0])
+    items = scene.claim(rig).items
+    assert [(i.number, i.attempt, i.best_seconds) for i in items] == [(2, 2, None), (0, 2, None)]
+    assert scene.claims_nothing(scene.worker("other"))
+
+
+def test_they_come_before_other_work_and_alone(scene, measured):
+    job, rig = measured
+    scene.add(job, range(3, 6))
+    scene.store.time_again(job.id, 1, 0, [1])
+    lease = scene.claim(rig)
+    assert [item.number for item in lease.items] == [1]
+    scene.store.release(lease.id)
+    assert [item.number for item in scene.claim(rig).items] == [1]
+
+
+def test_a_result_belongs_to_the_round_and_changes_nothing_of_the_trial(scene, measured, success, failure):
+    job, rig = measured
+    before, best = scene.store.trials(job.id), scene.best()
+    scene.store.time_again(job.id, 1, 7, [2, 0])
+    lease = scene.claim(rig)
+    fast = success(lease.items[0], 0.125)
+    scene.store.settle(lease.id, [fast, failure(lease.items[1], "wrong_output")])
+    scene.store.settle(lease.id, [fast])
+    assert scene.store.retimings(job.id) == [
+        Retiming(2, 7, "ok", 0.125, (0.125, 0.125), rig.id),
+        Retiming(0, 7, "wrong_output", None, (), rig.id),
+    ]
+    after = scene.store.trials(job.id)
+    assert [(t.seconds, t.samples, t.outcome) for t in after] == [
+        (t.seconds, t.samples, t.outcome) for t in before
+    ]
+    assert (scene.best(), scene.store.job(job.id).done) == (best, 3)
+    assert scene.claims_nothing(rig)
+
+
+def test_a_round_may_be_asked_for_twice_and_is_measured_once(scene, measured, success):
+    job, rig = measured
+    scene.store.time_again(job.id, 1, 0, [2])
+    lease = scene.claim(rig)
+    scene.store.settle(lease.id, [success(lease.items[0])])
+    scene.store.time_again(job.id, 1, 0, [2])
+    assert scene.claims_nothing(rig)
+
+
+def test_of_two_rounds_of_a_trial_only_the_newer_is_still_wanted(scene, measured):
+    job, rig = measured
+    scene.store.time_again(job.id, 1, 0, [2])
+    scene.store.time_again(job.id, 1, 1, [2])
+    assert [(r.turn, r.outcome) for r in scene.store.retimings(job.id)] == [(0, "cancelled"), (1, "pending")]
+    assert len(scene.claim(rig).items) == 1
+
+
+def test_a_lost_worker_gives_the_round_back_and_keeps_the_trial(scene, measured):
+    job, _ = measured
+    scene.store.time_again(job.id, 1, 0, [2])
+    scene.lose(scene.worker("dead"), started=0)
+    scene.store.sweep()
+    assert scene.store.trials(job.id)[2].outcome == "ok"
+    assert [item.attempt for item in scene.claim(scene.worker("alive")).items] == [3]
+
+
+def test_a_candidate_that_crashes_workers_in_the_final_rounds_drops_out_of_them_alone(scene, measured):
+    job, rig = measured
+    scene.store.time_again(job.id, 1, 0, [2])
+    for name in ("one", "two"):
+        scene.lose(scene.worker(name), started=0)
+        scene.store.sweep()
+    assert [r.outcome for r in scene.store.retimings(job.id)] == ["crashes_device"]
+    assert scene.store.trials(job.id)[2].outcome == "ok"
+    scene.store.time_again(job.id, 1, 1, [2])
+    assert scene.claims_nothing(rig)
+    assert [r.outcome for r in scene.store.retimings(job.id)] == ["crashes_device", "crashes_device"]
+
+
+def test_nobody_times_anything_once_the_job_has_ended(scene, measured):
+    job, rig = measured
+    scene.store.time_again(job.id, 1, 0, [2])
+    scene.store.finish_job(job.id, 1, "completed", "")
+    assert scene.claims_nothing(rig)
+    with pytest.raises(JobOver):
+        scene.store.time_again(job.id, 1, 1, [2])
+
+
+def test_only_a_trial_with_a_time_of_its_own_is_timed_again(scene, measured):
+    job, _ = measured
+    scene.add(job, range(3, 4))
+    with pytest.raises(InvalidValue, match=r"trial 3 of job_\w+ has no time of its own"):
+        scene.store.time_again(job.id, 1, 0, [2, 3])
+    assert scene.store.retimings(job.id) == []
+    with pytest.raises(StaleSearch):
+        scene.store.time_again(job.id, 0, 0, [2])
+
+
+def test_a_trial_says_how_it_was_sampled(scene, success):
+    job, rig = scene.searched(1), scene.worker()
+    lease = scene.claim(rig)
+    scene.store.settle(lease.id, [success(lease.items[0], calls=12, cache="hot")])
+    (trial,) = scene.store.trials(job.id)
+    assert (trial.samples, trial.calls, trial.cache) == ((0.5, 0.5), 12, "hot")
+
+
+@pytest.mark.parametrize(("field", "value"), [("calls", 0), ("cache", "cold")])
+def test_a_trial_sampled_in_another_way_is_refused(scene, success, field, value):
+    scene.searched(1)
+    lease = scene.claim(scene.worker())
+    with pytest.raises(InvalidValue, match=field):
+        scene.store.settle(lease.id, [success(lease.items[0], **{field: value})])
