@@ -8,7 +8,7 @@ full; nothing of such a call was stored.
 Only the database's clock decides what has expired.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self

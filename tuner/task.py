@@ -42,8 +42,8 @@ class TuningTask:
 
     `structure` is the workload's, and `structure_of` that of any program (None: it cannot be read). `replay`
     applies a trace (JSON) to the program; it raises NotReplayable. `open_other` makes the task of another
-    workload for another target, from their stored JSON texts; None where this version cannot. Without them a search takes nothing over
-    from related workloads, and tries nothing outside of its space.
+    workload for another target, from their stored JSON texts; None where this version cannot. Without them a
+    search takes nothing over from related workloads, and tries nothing outside of its space.
     """
 
     name: str
