@@ -35,6 +35,9 @@ RENEWED = 8
 """The trials of so many searches at most are described anew in features of this schema, where they have
 those of another: some tens of milliseconds each, once."""
 
+REPLAYED_OF_EACH = 8
+"""Of those that are no points of their space any more, so many of one search."""
+
 KNOWN = 4096
 """The most trials of its own workload that a search takes as done."""
 
@@ -111,8 +114,8 @@ def _others(
 
 
 def _renewed(store: Store, task: TuningTask, search: PastSearch, trials: Sequence[Read]) -> list[Read]:
-    """The same trials, those of another schema with features of this one where they are points of their
-    space as it is now; kept in the store, so that it is done once."""
+    """The same trials, those of another schema with features of this one: as points of their space as it is
+    now, or replayed. Kept in the store, so that it is done once."""
     if task.open_other is None:
         return list(trials)
     try:
@@ -124,11 +127,15 @@ def _renewed(store: Store, task: TuningTask, search: PastSearch, trials: Sequenc
         return list(trials)
     columns = {sketch.name: sketch.columns for sketch in other.space.sketches}
     rows: dict[str, Features] = {}
-    for one in trials:
-        where = place(one.trace, other.space, one.stored.sketch) if one.features is None else None
+    apart: list[Read] = []
+    for one in (one for one in trials if one.features is None):
+        where = place(one.trace, other.space, one.stored.sketch)
         if isinstance(where, Placed):
             row = np.array([where.row], dtype=np.int64)
             rows[one.stored.id] = columns[where.sketch].features(row)[0]
+        else:
+            apart.append(one)
+    rows |= features_of(apart[:REPLAYED_OF_EACH], other)
     store.put_features(
         {trial: row.astype("<f4").tobytes() for trial, row in rows.items()}, task.feature_schema
     )

@@ -187,16 +187,18 @@ def test_trials_that_are_gone_are_left_out(store: Store) -> None:
 
 def test_trials_of_an_older_schema_are_described_anew_once(store: Store) -> None:
     old = matmul(64, 64, 64)
-    measured(store, old, 3)
+    measured(store, old, 4)
     job = store.jobs().items[0].id
     (now, *_) = [trial.features for trial in store.trials(job)]
     with store._database.write() as conn:  # type: ignore[attr-defined]
         conn.exec_driver_sql("UPDATE trials SET feature_schema = 1, features = x'00'")
-        broken = json.dumps({"version": 1, "steps": []})
-        conn.exec_driver_sql("UPDATE trials SET trace = ? WHERE number = 2", (broken,))
+        unscheduled = json.dumps({"version": 1, "steps": []})
+        conn.exec_driver_sql("UPDATE trials SET trace = ? WHERE number = 2", (unscheduled,))
+        conn.exec_driver_sql("UPDATE trials SET trace = '{\"version\": 0}' WHERE number = 3")
     new = matmul(96, 96, 96)
     snapshot = look_back(store, new, HERE)
-    assert [one for one, _, _ in snapshot.prior] == [f"{job}.0", f"{job}.1"]
+    assert [one for one, _, _ in snapshot.prior] == [f"{job}.0", f"{job}.1", f"{job}.2"]
     assert snapshot.skipped == {"features of another schema": 1}
-    described = [(trial.features == now, trial.feature_schema) for trial in store.trials(job)]
-    assert described == [(True, new.feature_schema), (False, new.feature_schema), (False, 1)]
+    schema = new.feature_schema
+    described = [(t.features == now, t.feature_schema == schema) for t in store.trials(job)]
+    assert described == [(True, True), (False, True), (False, True), (False, False)]
