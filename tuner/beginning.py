@@ -66,6 +66,7 @@ class Beginning:
             outside=self.asked.outside,
             known=self.warm.known,
             prior=self.warm.prior,
+            feature_schema=task.feature_schema,
             watch=watch,
         )
 

@@ -9,6 +9,7 @@ __all__ = [
     "NotASqlStore",
     "NotReady",
     "NotReplayable",
+    "SchemaMismatch",
     "SuggestionRefused",
     "TookTooLong",
     "TuningError",
@@ -140,3 +141,17 @@ class NotASqlStore(TuningError):
 
 def _sketches(names: tuple[str, ...]) -> str:
     return f"{len(names)} sketch{'es' if len(names) > 1 else ''} ({', '.join(names)})"
+
+
+class SchemaMismatch(TuningError):
+    """Feature rows of one schema were given to a search or a model of another: their columns mean different
+    things."""
+
+    def __init__(self, what: str, found: str, expected: str) -> None:
+        super().__init__(what, found, expected)
+        self.what = what
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        return f"the features of {self.what} are {self.found}; those of this search are {self.expected}"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .candidate import Features
+from .errors import SchemaMismatch
 
 __all__ = ["Prior"]
 
@@ -31,3 +32,9 @@ class Prior:
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def require(self, schema: int | None) -> None:
+        """Raises SchemaMismatch where the features are known to be of another schema than this."""
+        if self.schema is not None and schema is not None and self.schema != schema:
+            says = self.says or "what other searches measured"
+            raise SchemaMismatch(says, f"of schema {self.schema}", f"of schema {schema}")

@@ -318,9 +318,8 @@ def _checked(document: Any, path: str) -> tuple[list[str], Population, NDArray[n
     seen: dict[tuple[int, ...], int] = {}
     for number, config in enumerate(configs):
         if not isinstance(config, list) or len(config) != len(params):
-            raise refuse(
-                f"config {number} is {config}; a list of {len(params)} values is due ({', '.join(params)})"
-            )
+            due = f"a list of {len(params)} values ({', '.join(params)})"
+            raise refuse(f"config {number} is {config}; {due} is due")
         for name, value in zip(params, config, strict=True):
             if type(value) is not int or abs(value) >= 1 << 53:
                 raise refuse(f"{name} of config {number} is {value!r}; an integer below 2^53 is due")

@@ -74,6 +74,8 @@ class TuningSession:
     this search, numbered 0, 1, …: they count as asked, are to be told like others, and are not proposed
     again.
 
+    Raises SchemaMismatch for a `prior` whose features are not of `feature_schema` (where both are known).
+
     One thread may ask while another tells: they share no state that the other changes.
     """
 
@@ -94,10 +96,13 @@ class TuningSession:
         outside: Sequence[Replayed] = (),
         known: Sequence[Trial] = (),
         prior: Prior | None = None,
+        feature_schema: int | None = None,
         watch: Stopwatch | None = None,
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
+        if prior is not None:
+            prior.require(feature_schema)
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)
         self._space = space
         self._strategy = strategy

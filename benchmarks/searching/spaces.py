@@ -21,7 +21,7 @@ from tilewright.tuner.recorded import RecordedSpace
 from tilewright.tuner.strategies import DEFAULT, STRATEGIES
 from tilewright.tuner.strategies.guided import Guided
 
-from .kernel_tuner import kernel_tuner
+from .peer_kernel_tuner import kernel_tuner
 from .replaying import ABLATIONS, Contestant, Curves, curves, looked_up, named, of_objective
 
 __all__ = ["add_arguments", "main", "run"]

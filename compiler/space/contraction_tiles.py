@@ -238,6 +238,7 @@ class ContractionTiles(Tiling):
 
     def move_epilogue(self, last: str, at: LoopRV) -> None:
         """The block behind the reduction takes the register tile at the end of each middle tile."""
+        self.limit_epilogue(last, self.accumulators)
         block = self.sch.get_block(last)
         loops = self.sch.reverse_compute_at(block, at)
         lane = self.lane_loop(last, loops) if self.choice.lane is not None else None

@@ -27,7 +27,8 @@ _COLUMN = {FEATURE_NAMES[n]: at for at, n in enumerate(_CHOSEN)}
 #: Configs looked at in each sketch; drawn from one fixed stream, so that the choice is the same everywhere.
 SAMPLES = 768
 #: Cycles of each thing that a block does; fitted by benchmarks/fit_default.py to the times of about 6,800
-#: kernels of 100 workloads, on one AVX-512 core of 2025, on arrays 16 bytes past a cache line.
+#: kernels of 100 workloads, on one AVX-512 core of 2025, on arrays 16 bytes past a cache line. Lines that are
+#: crowded out are not among these: 16 rows by a matrix with rows 4096 bytes apart lose 2.3 cycles for each.
 CYCLES: dict[str, float] = {
     "vector operation": 0.16,
     "load beyond one for each operation": 0.7,
@@ -39,6 +40,7 @@ CYCLES: dict[str, float] = {
     "line from the second-level cache": 0.043,
     "line from the third-level cache": 0.04,
     "line from memory": 0.15,
+    "line crowded out of the second-level cache": 2.0,
     "page translated": 0.64,
     "element copied by vectors": 0.25,
     "element copied one by one": 0.98,
@@ -132,6 +134,10 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     gathers = sum((col(f"lane stride.{s}") == 2).astype(np.float64) for s in range(1, SLOTS))
     # A multiply-add is one instruction, and so is what fetches its operand.
     work = np.maximum(col("operations") / 2, 1)
+    room = USABLE * (target.l2 or DEFAULT_CACHE)
+    third = _streamed(f, "bytes", room, "bytes") / LINE
+    # Rows that share sets of the first-level cache share those of the second one, in the same proportion.
+    crowded = _streamed(f, "conflicting bytes", room, "bytes") / LINE
     found = {
         "vector operation": vectors * work,
         "load beyond one for each operation": vectors * np.maximum(loads - 1, 0),
@@ -144,11 +150,9 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
             f, "conflicting bytes", USABLE * (target.l1d or DEFAULT_CACHE), "bytes"
         )
         / LINE,
-        "line from the third-level cache": _streamed(
-            f, "bytes", USABLE * (target.l2 or DEFAULT_CACHE), "bytes"
-        )
-        / LINE,
+        "line from the third-level cache": third,
         "line from memory": _streamed(f, "bytes", USABLE * (target.l3 or DEFAULT_CACHE), "bytes") / LINE,
+        "line crowded out of the second-level cache": np.maximum(crowded - third, 0),
         "page translated": _streamed(f, "pages", TLB_PAGES, "pages"),
         "element copied by vectors": sum(
             col(f"copy work.{n}") * (1 - col(f"copy strided.{n}")) for n in range(2)

@@ -19,7 +19,7 @@ from ..schedule.find import writers
 from ..target import Target
 from .batches import batches
 from .contraction import lane_use
-from .dot_products import lane_steps
+from .dot_products import lane_steps, split_steps
 from .factors import MAX_BODY, MAX_LOADS, fit
 from .groups import Group
 from .lanes import copy_in_lanes, lane_widths
@@ -141,8 +141,8 @@ class DotTiles(Tiling):
             f"{main.iters[self.choice.step].name}_u",
             fit(STEPS, poly(length // self.lanes.domain[0])),
         )
-        serial, unrolled, lane, *at_once = sch.split(
-            loops[self.choice.step], [None, unroll, self.lanes, *([taken] if taken > 1 else [])]
+        serial, unrolled, lane, *at_once = split_steps(
+            sch, loops[self.choice.step], unroll, self.lanes, taken
         )
         others = [
             x for n, x in enumerate(loops) if main.kinds[n] is IterKind.REDUCE and n != self.choice.step

@@ -231,6 +231,7 @@ class DotProductTiles(Tiling):
     # ---- what stands around ----
     def move_epilogue(self, last: str, at: LoopRV) -> None:
         """The block behind the reduction takes the register tile at the end of each middle tile."""
+        self.limit_epilogue(last, self.accumulators)
         sch, main = self.sch, self.main
         b = sch.func.block(last)[1]
         loops = sch.reverse_compute_at(sch.get_block(last), at)

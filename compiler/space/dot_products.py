@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..arith import Var, poly
+from ..arith import Knob, Var, poly
 from ..codegen.llvm.dots import Instruction, instruction_for
 from ..ir import Binary, Block, Cast, Const, DType, Expr, IterKind, Load, PrimFunc
-from ..schedule import Schedule
+from ..schedule import LoopRV, Schedule
 from ..target import Target
 from .dot_product_tiles import DotProductTiles, moves
 from .groups import Group
@@ -61,7 +61,7 @@ def dot_products(func: PrimFunc, group: Group, target: Target) -> Iterator[DotPr
 
 
 def _structures(main: Block, target: Target) -> Iterator[DotProduct]:
-    pair = _factors(main)
+    pair = factors_of(main)
     if pair is None:
         return
     found = [list(_packing(main, pair, x_first, target)) for x_first in (True, False)]
@@ -83,9 +83,9 @@ def _packing(main: Block, pair: tuple[Load, Load], x_first: bool, target: Target
     for lane, it in enumerate(main.iters):
         widths = [n for n, _ in instruction.forms if n <= (it.extent.const or 0)]
         spatial = main.kinds[lane] is IterKind.SPATIAL
-        if not widths or not spatial or _dim(y, it) is None or moves(x, it):
+        if not widths or not spatial or dim_of(y, it) is None or moves(x, it):
             continue
-        y_lane, y_step = _dim(y, it), _dim(y, main.iters[step])
+        y_lane, y_step = dim_of(y, it), dim_of(y, main.iters[step])
         assert y_lane is not None and y_step is not None
         name = f"dot product over {main.iters[step].name}, lanes {it.name}"
         yield DotProduct(
@@ -93,7 +93,7 @@ def _packing(main: Block, pair: tuple[Load, Load], x_first: bool, target: Target
         )  # fmt: skip
 
 
-def _factors(main: Block) -> tuple[Load, Load] | None:
+def factors_of(main: Block) -> tuple[Load, Load] | None:
     """The two reads whose widened product the block adds up, from 0 on."""
     v, init = main.value, main.init
     if not main.is_reduction or type(init) is not Const or init.value != 0:
@@ -118,7 +118,7 @@ def _instruction(target: Target, x: DType, y: DType) -> tuple[Instruction, bool]
     return None if turned is None or turned[2] is not None else (turned[0], True)
 
 
-def _dim(x: Load, it: Var) -> int | None:
+def dim_of(x: Load, it: Var) -> int | None:
     """The dimension that the variable alone indexes, where it moves no other one."""
     dims = [d for d, i in enumerate(x.indices) if it in i.vars()]
     return dims[0] if len(dims) == 1 and x.indices[dims[0]].atom == it else None
@@ -127,7 +127,7 @@ def _dim(x: Load, it: Var) -> int | None:
 def _step(main: Block, x: Load, y: Load) -> int | None:
     """The reduction whose steps lie next to each other in x."""
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
-        if kind is IterKind.REDUCE and _dim(x, it) == len(x.indices) - 1 and _dim(y, it) is not None:
+        if kind is IterKind.REDUCE and dim_of(x, it) == len(x.indices) - 1 and dim_of(y, it) is not None:
             return n
     return None
 
@@ -142,9 +142,9 @@ def _is_reused(main: Block, y: Load) -> bool:
 
 def lane_steps(main: Block, n: int, target: Target, widths: Sequence[int]) -> int:
     """How many steps of the n-th iteration variable, a reduction, an instruction adds up in each lane where
-    the lanes lie along it too. 1 where there is no such instruction, where factors are not contiguous, or
-    where one of the `widths`, numbers of lanes, does not divide the extent together with the steps."""
-    pair = _factors(main)
+    the lanes lie along it too. 1 where there is no such instruction, where factors are not contiguous, where
+    the steps do not divide the extent, or where one of the `widths` is none of the instruction's."""
+    pair = factors_of(main)
     if pair is None:
         return 1
     x, y = pair
@@ -157,6 +157,16 @@ def lane_steps(main: Block, n: int, target: Target, widths: Sequence[int]) -> in
         return 1
     steps, forms = found[0].steps, found[0].forms
     it = main.iters[n]
-    fits = all(w % forms[-1][0] == 0 and (it.extent.const or 1) % (w * steps) == 0 for w in widths)
-    contiguous = all(_dim(z, it) == len(z.indices) - 1 for z in pair)
+    length = it.extent.const or 1
+    fits = all(w % forms[-1][0] == 0 and length >= w * steps for w in widths) and length % steps == 0
+    contiguous = all(dim_of(z, it) == len(z.indices) - 1 for z in pair)
     return steps if fits and contiguous else 1
+
+
+def split_steps(sch: Schedule, loop: LoopRV, beside: Knob, lanes: Knob, taken: int) -> list[LoopRV]:
+    """A reduction as steps, vectors beside each other, lanes, and what an instruction adds up in each lane,
+    which a mask never divides."""
+    at_once: list[LoopRV] = []
+    if taken > 1:
+        loop, *at_once = sch.split(loop, [None, taken])
+    return [*sch.split(loop, [None, beside, lanes]), *at_once]

@@ -10,6 +10,8 @@ from ..arith import poly
 from ..ir import Block, InBounds, IndexValue, PrimFunc, loads, walk_expr
 from ..schedule import Schedule
 from ..target import Target
+from .accesses import operations
+from .factors import MAX_CODE
 from .groups import Group
 from .lanes import lane_widths
 from .sketch import Constraint
@@ -71,7 +73,11 @@ class Elementwise:
         _, u, v = sch.split(last, [None, unroll, lanes])
         sch.unroll(u)
         sch.vectorize(v)
-        return [Constraint(f"{tag}beyond the extent", poly(lanes) * unroll, extent + lanes.domain[-1] - 1)]
+        work = operations(b)
+        return [
+            Constraint(f"{tag}beyond the extent", poly(lanes) * unroll, extent + lanes.domain[-1] - 1),
+            Constraint(f"{tag}unrolled code", poly(unroll) * work, max(MAX_CODE, work)),
+        ]
 
 
 def elementwise(func: PrimFunc, group: Group, target: Target) -> Iterator[Elementwise]:

@@ -11,6 +11,9 @@ TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
 #: Emitted multiply-adds of one unrolled body; more only costs compile time and instruction cache.
 MAX_BODY = 260
+#: Operations of unrolled code, of which each function counts for several: up to 3 instructions each of floats
+#: and 5 of doubles.
+MAX_CODE = 800
 #: Independent accumulators that hide the latency of a fused multiply-add (4 cycles, 2 a cycle).
 MIN_ACCUMULATORS = 8
 #: Loads of one step of the reduction for its multiply-adds, in tenths: two of each a cycle, and loads that

@@ -317,6 +317,7 @@ class _Features:
                 or b.buffer in self.func.params
                 or b.buffer.scope == "register"
                 or is_ahead(b)
+                or b.is_reduction
                 or b is self.block
             ):
                 continue

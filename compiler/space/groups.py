@@ -10,8 +10,13 @@ from ..ir.annotations import is_ahead, made_ahead
 from ..schedule import Schedule
 from ..schedule.find import readers, writers
 from ..schedule.primitives.inline import is_permutation
+from .accesses import operations
 from .row_group import is_row_reduction, row_group
 from .windows import Windows
+
+#: Operations of a block, of which a function counts for 16, that is still computed by register tiles, all of
+#: it unrolled. Whatever takes more, takes longer than reading what it needs from memory.
+MAX_EPILOGUE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,8 @@ def _epilogue(func: PrimFunc, main: Block) -> str | None:
     if len(users) != 1 or not is_elementwise(users[0]):
         return None
     user = users[0]
+    if operations(user) > MAX_EPILOGUE:
+        return None
     used = [x.indices for x in loads(user.value) if x.buffer is main.buffer]
     same = all(i == used[0] for i in used) and is_permutation(used[0], user.iters)
     others_ready = all(

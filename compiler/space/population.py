@@ -66,6 +66,8 @@ _EVALUATED = 4096
 _ROUNDS = 200
 #: How often children are made for those that were not legal.
 _TRIES = 8
+#: Share of the children that is legal, before it is known.
+_LEGAL = 0.6
 #: Children beyond those that are missing, so that the last ones do not take many tries.
 _SPARE = 32
 #: Draws after which a part that has more configs is gone through knob by knob, to find all that are legal.
@@ -221,7 +223,8 @@ class SketchColumns:
             found = self._every(self._whole)
             if found is not None:
                 found.flags.writeable = False
-            self._known = (found,)
+            # Those of a huge space are not kept: nobody lists them.
+            self._known = (found if found is not None and len(found) <= _MOST else None,)
         (found,) = self._known
         return found if found is not None and len(found) <= most else None
 
@@ -239,11 +242,12 @@ class SketchColumns:
         if not len(population) or not self.knobs:
             return population[:0]
         found = [population[:0]]
-        missing = n
+        missing, share = n, _LEGAL
         for _ in range(_TRIES):
-            children = self._steps.children(population, missing + missing // 2 + _SPARE, rng)
-            children = children[self.valid(children)]
-            found.append(children[:missing])
+            children = self._steps.children(population, int(missing / share) + _SPARE, rng)
+            legal = children[self.valid(children)]
+            share = max(_LEGAL / 8, len(legal) / len(children))
+            found.append(legal[:missing])
             missing -= len(found[-1])
             if not missing:
                 break

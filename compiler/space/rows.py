@@ -17,7 +17,7 @@ from ..ir.func import fresh
 from ..schedule import BlockRV, LoopRV, Schedule, ScheduleError
 from ..schedule.find import readers
 from ..target import Target
-from .dot_products import lane_steps
+from .dot_products import lane_steps, split_steps
 from .groups import Group, is_elementwise
 from .row_group import contiguous_steps, is_row_reduction, lane_axis, row_iters, spatial
 from .sketch import Constraint
@@ -221,9 +221,7 @@ class RowsRule:
         tile = large[-1:]
         along, apart = self.steps(b, loops)
         taken = self.taken[block.name]
-        steps, vectors, lanes, *at_once = sch.split(
-            along, [None, self.parts, self.lanes, *([taken] if taken > 1 else [])]
-        )
+        steps, vectors, lanes, *at_once = split_steps(sch, along, self.parts, self.lanes, taken)
         around = [
             x for x, it in zip(loops, b.iters, strict=True) if it in spatial(b) and x not in tile
         ] + apart

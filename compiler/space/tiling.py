@@ -6,8 +6,13 @@ from ..arith import Knob, Poly
 from ..ir.func import fresh
 from ..schedule import Schedule
 from ..target import Target
+from .accesses import operations
+from .factors import MAX_CODE
 from .groups import Group
 from .sketch import Constraint
+
+#: Operations from which on an epilogue has functions in it.
+COSTLY = 16
 
 
 class Tiling:
@@ -26,6 +31,13 @@ class Tiling:
     def limit(self, label: str, value: Poly, at_most: int) -> None:
         """A constraint."""
         self.constraints.append(Constraint(f"{self.tag}{label}", value, at_most))
+
+    def limit_epilogue(self, name: str, copies: Poly) -> None:
+        """The block that takes the register tile is unrolled over it: with functions in it, that is more code
+        than the tile's own."""
+        work = operations(self.sch.func.block(name)[1])
+        if work >= COSTLY:
+            self.limit("unrolled epilogue", copies * work, MAX_CODE)
 
     def result_in_registers(self) -> str:
         """Puts the result into registers; the block that takes it from there."""

@@ -40,6 +40,8 @@ BUSY = 12
 #: Operations of an epilogue that computes functions, and those of one that is unrolled: each becomes up to
 #: five instructions, of which a kernel has 4000.
 COSTLY, MAX_EPILOGUE = 16, 700
+#: Vectors of a row of a padded copy up to this many are unrolled.
+SIDE_BY_SIDE = 4
 #: Windows up to this many steps along an axis are unrolled whole.
 MAX_STEPS = 7
 
@@ -299,12 +301,15 @@ class WindowTiles(Tiling):
 
     # ---- neighbours ----
     def pad_strips(self, strip: LoopRV) -> None:
-        """The padded copy of what a strip reads, its rows in lanes."""
+        """The padded copy of what a strip reads, its rows in lanes; the vectors of a short row side by side,
+        so that what each leaves out is known."""
         width = self.target.lanes(self.main.buffer.dtype.value_bytes * 8)
         for name in self.group.producers:
             loop = self.sch.compute_at(self.sch.get_block(name), strip)[-1]
             if smallest(loop.var.extent) > width:
-                _, loop = self.sch.split(loop, [None, width])
+                vectors, loop = self.sch.split(loop, [None, width])
+                if (vectors.var.extent.const or SIDE_BY_SIDE + 1) <= SIDE_BY_SIDE:
+                    self.sch.unroll(vectors)
             self.sch.vectorize(loop)
 
     def move_epilogue(self, last: str, at: LoopRV) -> None:

@@ -7,6 +7,7 @@ and a search that breaks fails its job).
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ import pytest
 
 from tilewright.db import open_store
 from tilewright.db.fleet_records import Worker
+from tilewright.db.records import Job
 from tilewright.service.client import ApiError, Client
 
 SMALL = {"op": "matmul", "m": 64, "n": 64, "k": 64}
@@ -70,6 +72,33 @@ def test_a_job_is_paused_over_a_restart_resumed_and_extended(fleet: Any, until: 
     assert (done.state, done.progress.done, sorted(after)) == ("completed", 20, list(range(20)))
     assert {number: after[number] for number in before} == before
     assert len({candidate for candidate, *_ in after.values()}) == 20
+
+
+@pytest.mark.slow
+def test_a_search_on_the_command_line_that_was_interrupted_goes_on(fleet: Any, until: Any) -> None:
+    arguments = (
+        "tune",
+        json.dumps({"op": "matmul", "m": 256, "n": 256, "k": 256}),
+        "--trials",
+        "24",
+        "--db",
+        fleet.db,
+    )
+    first = fleet.start("first.log", *arguments)
+
+    def jobs() -> list[Job]:
+        with open_store(fleet.db) as store:
+            return list(store.jobs().items)
+
+    until("five trials", lambda: [job.done >= 5 for job in jobs()] == [True])
+    first.send_signal(signal.SIGINT)
+    first.wait()
+    (paused,) = jobs()
+    second = fleet.start("second.log", *arguments, "--resume")
+    assert second.wait(120) == 0, fleet.log("second.log")
+    (job,) = jobs()
+    assert (paused.state, paused.id, job.state, job.done) == ("paused", job.id, "completed", 24)
+    assert f"what was measured is kept in {fleet.db}, and --resume goes on" in fleet.log("first.log")
 
 
 @pytest.mark.slow

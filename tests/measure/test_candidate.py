@@ -203,7 +203,7 @@ def test_a_kernel_many_times_slower_than_the_best_is_stopped_in_its_first_call(r
 
 
 def test_a_kernel_that_is_slow_is_run_to_its_end_where_there_is_no_race(runner: Runner) -> None:
-    result = runner.measure(item(matmul(600, 600, 600)))
+    result = runner.measure(item(matmul(150, 150, 150)))
     assert (result.failure, result.censored, result.error is None) == (None, False, False)
 
 

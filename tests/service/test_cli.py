@@ -160,6 +160,14 @@ def test_a_finished_job_is_already_complete(api: Api, tw: Command) -> None:
     )
 
 
+def test_a_search_on_a_server_is_not_resumed_by_tune(api: Api, tw: Command) -> None:
+    assert tw("tune", "matmul:64x64x64", "--resume", "--url", api.url) == (
+        64,
+        "",
+        "tilewright: --resume is for tuning here; see `tilewright jobs resume` for a server\n",
+    )
+
+
 def test_watching_writes_a_line_for_each_change_and_the_job_in_the_end(api: Api, tw: Command) -> None:
     job = stored_job(api.store)
     threading.Timer(0.8, api.store.cancel_job, [job.id]).start()
@@ -397,7 +405,7 @@ def test_trials_are_asked_for_and_told(api: Api, tw: Command) -> None:
     job = searched(api.store, 2, origin="outside")
     api.store.cancel_job(job.id)
     assert tw("jobs", "ask", job.id, "--url", api.url)[::2] == (
-        1,
+        4,
         f"tilewright: job {job.id} is cancelled and hands out no more trials\n",
     )
     job = searched(api.store, 2, origin="outside")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -172,6 +173,23 @@ def test_a_search_that_is_killed_while_it_is_extended_comes_to_the_same(store: S
         with pytest.raises(Killed):
             tune(Mortal(store, writes), trials=40, resumes=short.job)
     assert found(store, tune(store, trials=40, resumes=short.job))[:2] == whole[:2]
+
+
+def test_a_search_that_began_with_the_history_goes_on_with_what_it_was_then(tmp_path: Path) -> None:
+    options = {"strategy": "evolutionary", "history": "use", "trials": 24, "seed": 3}
+    with open_store(f"sqlite:///{tmp_path}/past.db") as store:
+        tune(store, trials=10)
+    for name in ("whole", "broken"):
+        shutil.copy(tmp_path / "past.db", tmp_path / f"{name}.db")
+    with open_store(f"sqlite:///{tmp_path}/whole.db") as store:
+        record = tune(store, **options)
+        whole = found(store, record)
+    with open_store(f"sqlite:///{tmp_path}/broken.db") as store:
+        job = killed_after(store, 14, **options)
+        tune(store, trials=16, seed=8)
+        again = tune(store, **options, resumes=job.id)
+        assert (record.known_count, record.trial_count) == (again.known_count, again.trial_count) == (10, 14)
+        assert found(store, again)[:2] == whole[:2]
 
 
 def test_a_search_that_somebody_pauses_stores_its_result_and_stops(store: Store) -> None:

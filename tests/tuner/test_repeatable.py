@@ -18,6 +18,7 @@ from tilewright.db import StaleSearch, Store, open_store
 from tilewright.db.records import Job, NewTrial, Settlement
 from tilewright.db.sql import database
 from tilewright.tuner.run import run_search
+from tilewright.tuner.strategies import STRATEGIES
 
 TRIALS = 14
 LARGER = 25
@@ -48,7 +49,7 @@ def references(folder: Path) -> dict[tuple[str, int], tuple[Any, ...]]:
     """What searches find that nothing happens to, by strategy and trials."""
     found = {}
     with open_store(f"sqlite:///{shutil.copy(folder / 'blank.db', folder / 'references.db')}") as store:
-        for strategy in ("random", "evolutionary"):
+        for strategy in STRATEGIES:
             for trials in (TRIALS, LARGER):
                 lab = Lab(store, strategy=strategy)
                 found[strategy, trials] = outcome(lab, lab.search(lab.job(trials=trials)))
@@ -70,7 +71,7 @@ def searched_with(lab: Lab, job: Job, store: Any) -> Job:
     return run_search(found, store, epoch, open_task=lab.task, clock=lab.clock, sleep=lab.nap)
 
 
-@pytest.mark.parametrize("strategy", ["random", "evolutionary"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_same_seed_and_device_give_the_same_trials(store: Store, references: Any, strategy: str) -> None:
     lab = Lab(store, strategy=strategy, at_once=3)
     assert outcome(lab, lab.search(lab.job(trials=TRIALS))) == references[strategy, TRIALS]
@@ -93,17 +94,18 @@ def test_a_search_killed_after_any_of_its_writes_comes_to_the_same(store: Store,
 
 
 @pytest.mark.parametrize("writes", [4, 9])
-def test_a_search_by_a_cost_model_that_is_killed_comes_to_the_same(
-    store: Store, references: Any, writes: int
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_search_by_any_strategy_that_is_killed_comes_to_the_same(
+    store: Store, references: Any, strategy: str, writes: int
 ) -> None:
-    lab = Lab(store, strategy="evolutionary", at_once=2)
+    lab = Lab(store, strategy=strategy, at_once=2)
     job = lab.job(trials=TRIALS)
     with pytest.raises(Killed):
         searched_with(lab, job, Mortal(store, writes))
-    assert outcome(lab, lab.search(job)) == references["evolutionary", TRIALS]
+    assert outcome(lab, lab.search(job)) == references[strategy, TRIALS]
 
 
-@pytest.mark.parametrize("strategy", ["random", "evolutionary"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_job_that_is_extended_comes_to_what_the_larger_budget_comes_to(
     store: Store, references: Any, strategy: str
 ) -> None:

@@ -264,7 +264,7 @@ def test_a_store_that_is_an_http_client_is_refused_with_what_to_do() -> None:
 
 def test_an_unknown_strategy_is_refused_before_anything_is_recorded(store: Store) -> None:
     with pytest.raises(UnknownStrategy):
-        tune(store=store, strategy="annealing")
+        tune(store=store, strategy="clairvoyance")
     assert store.jobs().items == ()
 
 

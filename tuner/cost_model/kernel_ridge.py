@@ -17,6 +17,9 @@ class KernelRidge:
     # Relative to the kernel's diagonal of 1: about the noise of one timing.
     RIDGE = 0.03
 
+    # Of more rows than this those with the least weight are left out: solving takes their number cubed.
+    ROWS = 1024
+
     def __init__(self, reason: str) -> None:
         self._reason = reason
         self._centre: NDArray[np.float64]
@@ -30,8 +33,10 @@ class KernelRidge:
         return f"kernel ridge ({self._reason})"
 
     def update(self, training: TrainingSet) -> None:
-        scores = training.scores
-        logs = _log(training.features)
+        # A stable sort: of rows of equal weight the later ones stay.
+        kept = np.sort(np.argsort(training.weights, kind="stable")[-self.ROWS :])
+        scores, row_weights = training.scores[kept], training.weights[kept]
+        logs = _log(training.features[kept])
         self._centre = np.asarray(logs.mean(axis=0), dtype=np.float64)
         spread = logs.std(axis=0)
         used = spread > 1e-6
@@ -42,7 +47,7 @@ class KernelRidge:
         self._mean = float(scores.mean())
         kernel = _gaussian(self._rows, self._rows)
         # A row of little weight is one with much noise.
-        kernel[np.diag_indices_from(kernel)] += self.RIDGE / np.maximum(training.weights, 1e-6)
+        kernel[np.diag_indices_from(kernel)] += self.RIDGE / np.maximum(row_weights, 1e-6)
         weights = np.linalg.solve(kernel, scores.astype(np.float64) - self._mean)
         self._weights = np.asarray(weights, dtype=np.float64)
 

@@ -42,10 +42,11 @@ class Learner:
         if not timed and (prior is None or not len(prior)):
             return None
         since = turning_point(len(trials))
-        if since == len(trials):
+        if len(trials) < FIRST:
             return self._anew(trials, prior)
         model = copy.copy(self._base(trials[:since], prior))
-        model.extend(training_set(trials, prior), len(trials) - since)
+        if since < len(trials):
+            model.extend(training_set(trials, prior), len(trials) - since)
         return model
 
     def _base(self, trials: Sequence[Trial], prior: Prior | None) -> CostModel:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..candidate import Features
-from ..errors import TuningError
+from ..errors import SchemaMismatch
 from ..outcome import Trial
 from ..prior import Prior
 
@@ -26,19 +26,6 @@ PRIOR_TRIALS = 16.0
 the weight halves with every HALVED of them."""
 
 HALVED = 24
-
-
-class SchemaMismatch(TuningError):
-    """Feature rows of one schema were given to a model of another: their columns mean different things."""
-
-    def __init__(self, what: str, found: str, expected: str) -> None:
-        super().__init__(what, found, expected)
-        self.what = what
-        self.found = found
-        self.expected = expected
-
-    def __str__(self) -> str:
-        return f"{self.what} has feature schema {self.found}, this search has {self.expected}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +82,8 @@ def _joined(prior: Prior, own: TrainingSet) -> TrainingSet:
     columns = prior.features.shape[1]
     if len(own) and columns != own.features.shape[1]:
         says = prior.says or "what other searches measured"
-        found = (
-            f"{prior.schema}, of {columns} columns" if prior.schema is not None else f"of {columns} columns"
-        )
-        raise SchemaMismatch(says, found, f"{own.features.shape[1]} columns")
+        schema = "of an unknown schema" if prior.schema is None else f"of schema {prior.schema}"
+        raise SchemaMismatch(says, f"{schema}, {columns} columns", f"{own.features.shape[1]} columns")
     chosen = np.unique(np.linspace(0, len(prior) - 1, min(len(prior), PRIOR_ROWS)).astype(np.int64))
     chosen = chosen[np.argsort(prior.groups[chosen], kind="stable")]
     weight = PRIOR_TRIALS * 0.5 ** (len(own) / HALVED) / len(chosen)

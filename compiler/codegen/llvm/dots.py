@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ...arith import Var
-from ...ir import Binary, Block, Cast, Const, DType, Expr, For, IterKind, Load, loads
+from ...arith import Poly, Var
+from ...ir import Binary, Block, Cast, Const, DType, Expr, For, InBounds, IterKind, Load, Select, loads
 from ...target import Target
 from .builder import Builder
 from .conditions import Value
@@ -51,12 +51,14 @@ class Instruction:
 @dataclass(frozen=True, slots=True, eq=False)
 class Dot:
     """How a block's product is computed. x, y: the operands in the instruction's order. flipped: which of
-    them has its sign bit turned over, which moves it by 128; what that adds is taken off again."""
+    them has its sign bit turned over, which moves it by 128; what that adds is taken off again. guards:
+    conditions outside of which nothing is added."""
 
     instruction: Instruction
     x: Expr
     y: Expr
     flipped: int | None
+    guards: tuple[Poly, ...]
 
 
 @lru_cache(maxsize=64)
@@ -120,14 +122,28 @@ def instruction_for(target: Target, a: DType, b: DType) -> tuple[Instruction, bo
     return None
 
 
+def guards_of(b: Block) -> tuple[Poly, ...]:
+    """The conditions outside of which a block adds 0 to what it writes."""
+    v = b.value
+    for term in (v.a, v.b) if type(v) is Binary else ():
+        if type(term) is Select and type(term.cond) is InBounds:
+            return term.cond.conditions
+    return ()
+
+
 def product_of(b: Block) -> tuple[Expr, Expr] | None:
-    """The two factors whose widened product a block adds to what it writes; None for another block."""
+    """The two factors whose widened product a block adds to what it writes, under conditions or always; None
+    for another block."""
     v = b.value
     if type(v) is not Binary or v.op != "add" or b.init is not None:
         return None
     for own, term in ((v.a, v.b), (v.b, v.a)):
         if type(own) is not Load or own.buffer is not b.buffer or own.indices != b.indices:
             continue
+        if type(term) is Select and type(term.cond) is InBounds:
+            if type(term.b) is not Const or term.b.value != 0:
+                return None
+            term = term.a
         if type(term) is Binary and term.op == "mul" and type(term.a) is Cast and type(term.b) is Cast:
             x, y = term.a.a, term.b.a
             return None if any(z.buffer is b.buffer for e in (x, y) for z in loads(e)) else (x, y)
@@ -170,7 +186,8 @@ class Dots:
             return None
         steps, b = nest.steps, nest.block
         pair = product_of(b)
-        if pair is None or any(steps.var in p.vars() for p in (*b.indices, *b.predicates)):
+        guards = guards_of(b)
+        if pair is None or any(steps.var in p.vars() for p in (*b.indices, *b.predicates, *guards)):
             return None
         # All instances read what they add to before the first one writes: each needs an element of its own.
         carried, moving = b.loop_vars(IterKind.REDUCE), {v for i in b.indices for v in i.vars()}
@@ -184,7 +201,7 @@ class Dots:
             return None
         instruction, swapped, flipped = found
         x, y = pair[::-1] if swapped else pair
-        return Dot(instruction, x, y, flipped)
+        return Dot(instruction, x, y, flipped, guards)
 
     def value(self, own: Load, dot: Dot, steps: For) -> str | None:
         """What the block writes, a vector: what it held and the products of all steps. None where the steps
@@ -193,8 +210,14 @@ class Dots:
         forms = [(n, f) for n, f in dot.instruction.forms if lanes is not None and lanes % n == 0]
         if lanes is None or not forms:
             return None
+        around = self._memory.reading
+        self._memory.reading = (*around, *dot.guards)
         x, y = self._word(dot.x, steps.var, count), self._word(dot.y, steps.var, count)
+        self._memory.reading = around
         if x is None or y is None:
+            return None
+        if dot.guards and not (x[1] and y[1]):
+            # One word for all lanes is not 0 where a lane is to add nothing.
             return None
         held = self._memory.wide(self._memory.load(own), value_type(own.dtype))
         if dot.flipped is not None and dot.x.dtype == dot.y.dtype and (x, y)[dot.flipped][1]:

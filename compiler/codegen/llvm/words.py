@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...arith import Poly, Var
 from ...ir import Block, Buffer, Load
+from ...ir.verify import follows
 from .addresses import Access, Addresses
 from .builder import Builder
 from .conditions import Condition, Conditions, Value
@@ -28,18 +29,26 @@ class Words:
 
     def load(self, x: Load, steps: Var, count: int) -> Value | None:
         """The `count` elements that the steps of an unrolled loop read, as one integer, or one for each lane.
-        None where the elements do not lie next to each other in this order, or are read under conditions.
+        None where the elements do not lie next to each other in this order, or conditions tell the steps
+        apart, or the lanes of one element. Where the conditions around the read do not hold, it is 0.
         """
-        buffer = x.buffer
-        if buffer.scope == "register" or self._memory.reading:
+        buffer, reading = x.buffer, self._memory.reading
+        if buffer.scope == "register":
             return None
-        access = self._addresses.access(id(x), buffer, x.indices, ())
-        if any(steps in p.vars() for p in access.guards):
-            return None
+        access = self._addresses.access(id(x), buffer, x.indices, reading)
         index = self._place(access.flat, steps, count)
         if index is None or index.lane_terms:
             return None
-        read = self._conditions.all_of(access.guards) if access.guards else True
+        guards = access.guards
+        if index.stride:
+            # Each lane reads under its own conditions. What one element needs for all lanes follows from none
+            # of these.
+            guards = tuple(g for g in guards if not follows(g, reading))
+        if any(steps in p.vars() for p in (*guards, *reading)):
+            return None
+        read = self._conditions.all_of((*reading, *guards))
+        if not index.stride and not isinstance(read, bool) and read[1]:
+            return None
         word = f"i{8 * access.align * count}"
         key = (
             word, buffer, self._memory.version(buffer), frozenset(index.terms.items()), index.constant,

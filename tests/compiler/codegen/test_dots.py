@@ -227,3 +227,18 @@ def test_constant_weights_are_packed_before_the_calls(left: str, right: str, k: 
     out = np.empty((9, 40), np.int32)
     tw.build(func, target="llvm", constants={"W": b})(a, out)
     np.testing.assert_array_equal(out, a.astype(np.int32) @ b.astype(np.int32))
+
+
+@pytest.mark.parametrize("at_start", [False, True], ids=["before a page", "behind a page"])
+@pytest.mark.parametrize("target", FEATURES)
+@pytest.mark.parametrize(("left", "right"), SIGNS)
+@pytest.mark.parametrize(("m", "k"), [(1, 100), (4, 332)])
+def test_rows_that_fill_no_vector_are_read_to_their_end_and_no_further(
+    guarded: Any, m: int, k: int, left: str, right: str, target: str, at_start: bool
+) -> None:
+    func, rng = matmul(m, 5, k, left, right, transposed=True), np.random.default_rng(k)
+    a = guarded.array(rng.choice(every_value(left), (m, k)), at_start=at_start)
+    b = guarded.array(rng.choice(every_value(right), (5, k)), at_start=at_start)
+    exact = a.astype(np.int64) @ b.astype(np.int64).T
+    for found in results(func, target_of(target), a, b):
+        np.testing.assert_array_equal(found, exact)

@@ -117,6 +117,43 @@ def test_candidates_of_every_sketch_keep_the_meaning(shape: str) -> None:
             assert checked.ok, f"{sketch.name} {sketch.config(rows[0])}: {checked}"
 
 
+INTEGERS = {**CONV, "dtype": "int8", "h": 9, "w": 11}
+
+
+def test_channels_that_lie_apart_are_copied_side_by_side_for_dot_products() -> None:
+    target = Target.parse("llvm -mcpu=cascadelake")
+    found = [s.name for s in space_of(topi.create(INTEGERS), target).sketches]
+    assert found == ["channels last, dot product over c, lanes o"]
+    last = [s.name for s in space_of(topi.create({**INTEGERS, "layout": "NHWC"}), target).sketches]
+    assert last == ["dot product over c, lanes o"]
+    # Three channels fill no word.
+    few = [s.name for s in space_of(topi.create({**INTEGERS, "ci": 3}), target).sketches]
+    assert "lanes o, pack W, strip pad" in few
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"constant_weights": True, "bias": True},
+        {"pad": 0, "stride": 2},
+        {"kh": 1, "kw": 1, "pad": 0, "stride": 2, "constant_weights": True},
+        {"dtype": "bfloat16", "dilation": 2, "pad": 2},
+        {"co": 19, "constant_weights": True},
+    ],
+    ids=str,
+)
+def test_dot_products_over_channels_that_lie_apart_keep_the_meaning(more: dict[str, Any]) -> None:
+    func = topi.create({**INTEGERS, **more})
+    inputs = interpret.random_inputs(func, 3)
+    expected = interpret.expected(func, [a.copy() for a in inputs])
+    for sketch in space_of(func, Target.parse("llvm")).sketches[:2]:
+        for row in sketch.columns.random(3, np.random.default_rng(7)):
+            arrays = [a.copy() for a in inputs]
+            tw.build(sketch.resolve(row).apply(func), target="llvm")(*arrays)
+            assert interpret.check(expected, arrays).ok, f"{sketch.name} {sketch.config(row)}"
+
+
 def test_a_transposed_convolution_multiplies_no_zero_between_its_inputs() -> None:
     func = topi.create({**TRANSPOSED, "kh": 4, "kw": 4, "h": 6, "w": 5})
     main = max((b for _, b in func.blocks()), key=lambda b: len(b.iters))

@@ -76,7 +76,10 @@ WITH_DOTS = "llvm -mcpu=x86-64-v4 -mattr=+avx512vnni,+avx512bf16"
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "bfloat16"])
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 7, 128), (1, 5, 100), (2, 9, 256), (5, 1, 192), (3, 17, 64)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [(1, 7, 128), (1, 5, 100), (2, 9, 256), (5, 1, 192), (3, 17, 64), (1, 6, 1000), (4, 9, 332)],
+)
 def test_narrow_rows_are_summed_up(m: int, n: int, k: int, dtype: str) -> None:
     func = topi.create({"op": "dense", "m": m, "n": n, "k": k, "dtype": dtype, "weights": "nk"})
     space = space_of(func, Target.parse("llvm"))
@@ -88,11 +91,11 @@ def test_narrow_rows_are_summed_up(m: int, n: int, k: int, dtype: str) -> None:
             assert interpret.check(expected, arrays).ok
 
 
-@pytest.mark.parametrize("m", [1, 4])
+@pytest.mark.parametrize(("m", "k"), [(1, 512), (4, 512), (1, 1000), (4, 500)])
 @pytest.mark.parametrize(("dtype", "word"), [("int8", "vpdpbusd"), ("bfloat16", "vdpbf16ps")])
-def test_narrow_rows_take_several_steps_in_each_lane(m: int, dtype: str, word: str) -> None:
+def test_narrow_rows_take_several_steps_in_each_lane(m: int, k: int, dtype: str, word: str) -> None:
     target = Target.parse(WITH_DOTS)
-    func = topi.create({"op": "dense", "m": m, "n": 256, "k": 512, "dtype": dtype, "weights": "nk"})
+    func = topi.create({"op": "dense", "m": m, "n": 256, "k": k, "dtype": dtype, "weights": "nk"})
     schedule = default_schedule(func, target)
     # Turning rows of weights for lanes along them would take longer than the sums.
     assert all("W" not in b.name for _, b in schedule.func.blocks())

@@ -29,6 +29,12 @@ def test_a_long_reduction_gets_a_sketch_for_each_way_of_packing(target: Target) 
     ]
 
 
+@pytest.mark.parametrize(("m", "packed"), [(16, False), (512, True)])
+def test_few_rows_repay_no_packing_and_many_do(m: int, packed: bool, target: Target) -> None:
+    (sketch,) = staged(matmul(m, 64, 2048), target)
+    assert ("pack B" in sketch.name) is packed
+
+
 @pytest.mark.parametrize(
     ("k", "why"), [(512, "it is short"), (1031, "it is prime"), (2 * 1031, "its divisors are too large")]
 )
