@@ -108,14 +108,18 @@ def check_job(job: NewJob) -> None:
     check_json("spec", job.spec, PROGRAM)
 
 
+def check_features(features: bytes) -> None:
+    if not isinstance(features, bytes) or len(features) > _TRACE:
+        raise InvalidValue("features", f"must be bytes, at most {_TRACE} of them")
+
+
 def check_trial(trial: NewTrial) -> None:
     check_int("number", trial.number, 0)
     check_int("batch", trial.batch, 0)
     check_text("candidate_key", trial.candidate_key)
     check_text("sketch", trial.sketch)
     check_json("trace", trial.trace, _TRACE)
-    if not isinstance(trial.features, bytes) or len(trial.features) > _TRACE:
-        raise InvalidValue("features", f"must be bytes, at most {_TRACE} of them")
+    check_features(trial.features)
     check_int("feature_schema", trial.feature_schema, 0)
     check_int("input_seed", trial.input_seed, -_INT_BOUND)
     if trial.predicted is not None:

@@ -8,7 +8,7 @@ full; nothing of such a call was stored.
 Only the database's clock decides what has expired.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
@@ -179,6 +179,10 @@ class HistoryStore(Protocol):
 
     def past_trials_by_id(self, ids: Sequence[str]) -> list[PastTrial]:
         """The trials that still exist and have a result, in the order of `ids`."""
+
+    def put_features(self, features: Mapping[str, bytes], feature_schema: int) -> None:
+        """Replace the feature rows of trials, by id, by those of another schema: measured once, described
+        anew. NotFound, and then none is replaced."""
 
     def put_structure(self, workload: str, structure: str) -> None:
         """Say what the workload shares with those that differ in their extents alone."""

@@ -34,7 +34,7 @@ def ask_tell(
     target_seconds: float | None = None,
     patience: int | None = None,
     seed: int = 0,
-    strategy: str = "evolutionary",
+    strategy: str = "guided",
     suggestions: Sequence[Trace | Mapping[str, Any]] = (),
 ) -> AskTell:
     """A search of `func` whose candidates you measure, in whatever way: see AskTell. The other arguments are
@@ -64,7 +64,7 @@ class AskTell:
         self,
         task: TuningTask,
         budget: Budget,
-        strategy: str = "evolutionary",
+        strategy: str = "guided",
         seed: int = 0,
         suggested: Sequence[Mapping[str, Any]] = (),
     ) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import rfc8785
 
 from ..db.errors import NotFound
 from ..db.records import PastSearch
 from ..db.store import Store
+from .candidate import Features
 from .past import Read, feature_count, read_all
 from .placing import Misplaced, Placed, place
 from .related import Related, distance, transferred
@@ -25,6 +30,13 @@ FASTEST = 16
 OTHERS = 16
 """The trials of one search that are learned from: its fastest, and some others that it began with, for a
 model must know the slow ones, too."""
+
+RENEWED = 8
+"""The trials of so many searches at most are described anew in features of this schema, where they have
+those of another: some tens of milliseconds each, once."""
+
+REPLAYED_OF_EACH = 8
+"""Of those that are no points of their space any more, so many of one search."""
 
 KNOWN = 4096
 """The most trials of its own workload that a search takes as done."""
@@ -79,12 +91,18 @@ def _others(
     from those that have the like structure."""
     mine = task.structure
     if mine is not None:
+        program = rfc8785.dumps(task.workload).decode()
+        store.put_workload(task.workload_key, task.name, program, task.script)
         store.put_structure(task.workload_key, mine.key)
     own_key = (task.workload_key, task.target_key, hardware)
     groups, related = [], []
+    renewed = 0
     for search in store.past_searches(hardware, mine.key if mine else "", SEARCHES + 1):
         sample = [one for one in store.sampled_trials(search, FASTEST, 2 * OTHERS) if one.id not in own]
         read = read_all(sample, task.feature_schema, width, skipped)
+        if renewed < RENEWED and any(one.features is None for one in read):
+            renewed += 1
+            read = _renewed(store, task, search, read)
         known = [one for one in read if one.features is not None]
         if missing := len(read) - len(known):
             skipped["features of another schema"] += missing
@@ -93,6 +111,35 @@ def _others(
         if (search.workload, search.target, search.hardware) != own_key:
             related.append(_related(store, task, search, read, hardware))
     return groups[:SEARCHES], related
+
+
+def _renewed(store: Store, task: TuningTask, search: PastSearch, trials: Sequence[Read]) -> list[Read]:
+    """The same trials, those of another schema with features of this one: as points of their space as it is
+    now, or replayed. Kept in the store, so that it is done once."""
+    if task.open_other is None:
+        return list(trials)
+    try:
+        program, target = store.workload(search.workload).program, store.target(search.target).description
+    except NotFound:
+        return list(trials)
+    other = task.open_other(program, target)
+    if other is None:
+        return list(trials)
+    columns = {sketch.name: sketch.columns for sketch in other.space.sketches}
+    rows: dict[str, Features] = {}
+    apart: list[Read] = []
+    for one in (one for one in trials if one.features is None):
+        where = place(one.trace, other.space, one.stored.sketch)
+        if isinstance(where, Placed):
+            row = np.array([where.row], dtype=np.int64)
+            rows[one.stored.id] = columns[where.sketch].features(row)[0]
+        else:
+            apart.append(one)
+    rows |= features_of(apart[:REPLAYED_OF_EACH], other)
+    store.put_features(
+        {trial: row.astype("<f4").tobytes() for trial, row in rows.items()}, task.feature_schema
+    )
+    return [replace(one, features=rows.get(one.stored.id, one.features)) for one in trials]
 
 
 def _related(

@@ -23,7 +23,7 @@ from ..compiler.space import (
     space_of,
     user_space,
 )
-from ..compiler.target import Target
+from ..compiler.target import Target, TargetError
 from ..db.records import Job
 from ..db.store import CatalogStore
 from .budget import Budget
@@ -62,6 +62,7 @@ def open_task(
         structure=Structure(*structure(func)),
         structure_of=_structure_of,
         replay=lambda trace: _replayed(trace, func),
+        open_other=_open_other,
     )
 
 
@@ -76,6 +77,13 @@ def reopen_task(job: Job, store: CatalogStore) -> TuningTask:
 def budget_of(job: Job) -> Budget:
     """What a stored job may use."""
     return Budget(job.trials, job.seconds, job.target_seconds, job.patience)
+
+
+def _open_other(program: str, target: str) -> TuningTask | None:
+    try:
+        return open_task(ir.from_json(json.loads(program)), Target.parse(json.loads(target)))
+    except (ir.VerifyError, TargetError, ScheduleError, ValueError):
+        return None
 
 
 def _structure_of(program: Mapping[str, Any]) -> Structure | None:

@@ -41,8 +41,9 @@ class TuningTask:
     for each rule that failed to make its part of the space, its name and what it raised.
 
     `structure` is the workload's, and `structure_of` that of any program (None: it cannot be read). `replay`
-    applies a trace (JSON) to the program; it raises NotReplayable. Without them a search takes nothing over
-    from related workloads, and tries nothing outside of its space.
+    applies a trace (JSON) to the program; it raises NotReplayable. `open_other` makes the task of another
+    workload for another target, from their stored JSON texts; None where this version cannot. Without them a
+    search takes nothing over from related workloads, and tries nothing outside of its space.
     """
 
     name: str
@@ -59,6 +60,7 @@ class TuningTask:
     structure: Structure | None = None
     structure_of: Callable[[Mapping[str, Any]], Structure | None] | None = None
     replay: Callable[[Mapping[str, Any]], Replayed] | None = None
+    open_other: Callable[[str, str], TuningTask | None] | None = None
 
     @property
     def workload_key(self) -> str:

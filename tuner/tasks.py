@@ -14,6 +14,7 @@ from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.errors import StoreError
 from ..db.store import Store
+from ..db.words import History
 from ..measure.errors import MeasureError
 from ..measure.messages import Limits
 from ..measure.runner import Runner
@@ -49,6 +50,7 @@ def tune_tasks(
     store: Store | None = None,
     seed: int = 0,
     strategy: str = "evolutionary",
+    history: History = "use",
     progress: bool | None = None,
     observer: Callable[[str, Snapshot], None] | None = None,
     limits: Limits | None = None,
@@ -63,7 +65,8 @@ def tune_tasks(
     weighted sum of the best times is at most `target_seconds`, or when no task wants more.
 
     A task that fails stops no other: where its space cannot be made its state is `space_error`, and where no
-    candidate works `failed`. The store has a job for each task. `observer` is called with a task's name after
+    candidate works `failed`. The store has a job for each task, and what it knows informs each as it does for
+    `tune`, unless `history` is "ignore". `observer` is called with a task's name after
     each trial. The same results divide the budget in the same way.
 
     Raises ValueError for tasks or a budget that are none, and UnknownStrategy, NotASqlStore, StoreError and
@@ -78,6 +81,7 @@ def tune_tasks(
         store=store,
         seed=seed,
         strategy=strategy,
+        history=history,
         display=TasksProgress(Console(stderr=True)) if shown(progress) else NoTasksProgress(),
         observer=observer,
         limits=limits or Limits(),
@@ -96,6 +100,7 @@ class TasksTuner:
     store: Store | None = None
     seed: int = 0
     strategy: str = "evolutionary"
+    history: History = "use"
     display: TasksDisplay = field(default_factory=NoTasksProgress)
     observer: Callable[[str, Snapshot], None] | None = None
     limits: Limits = field(default_factory=Limits)
@@ -168,6 +173,7 @@ class TasksTuner:
             store=self.store,
             seed=self.seed,
             strategy=self.strategy,
+            history=self.history,
             observer=lambda snapshot: self._watch(name, snapshot, quota),
             limits=self.limits,
             clock=clock,

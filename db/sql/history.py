@@ -1,12 +1,13 @@
 """What earlier searches leave to later ones."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, exists, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, exists, insert, select, update
 
-from ..checks import PROGRAM, check_int, check_json, check_limit, check_text
+from ..checks import PROGRAM, check_features, check_int, check_json, check_limit, check_text
+from ..errors import NotFound
 from ..records import Known, PastSearch, PastTrial
 from ..words import OPEN_OUTCOMES
 from .catalog import require
@@ -70,6 +71,16 @@ class HistoryPart(Part):
                 query = select(*_COLUMNS).where(trials.c.id.in_(chunk), trials.c.outcome.not_in(_NO_RESULT))
                 found |= {row.id: _past(row) for row in conn.execute(query)}
         return [found[each] for each in ids if each in found]
+
+    def put_features(self, features: Mapping[str, bytes], feature_schema: int) -> None:
+        check_int("feature_schema", feature_schema, 0)
+        for row in features.values():
+            check_features(row)
+        with self._database.write() as conn:
+            for trial, row in features.items():
+                values = {"features": row, "feature_schema": feature_schema}
+                if not conn.execute(update(trials).where(trials.c.id == trial).values(**values)).rowcount:
+                    raise NotFound("trial", trial)
 
     def put_structure(self, workload: str, structure: str) -> None:
         check_text("structure", structure)

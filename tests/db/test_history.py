@@ -150,3 +150,12 @@ def test_a_structure_is_of_a_known_workload(scene):
         scene.store.put_structure("v", "s1")
     with pytest.raises(InvalidValue):
         scene.store.put_structure("w", "")
+
+
+def test_trials_are_described_anew_all_or_none(scene):
+    job = tuned(scene, [1.0, 2.0])
+    scene.store.put_features({f"{job.id}.0": b"\x02"}, 7)
+    with pytest.raises(NotFound):
+        scene.store.put_features({f"{job.id}.1": b"\x03", "gone.0": b"\x03"}, 8)
+    described = [(trial.features, trial.feature_schema) for trial in scene.store.trials(job.id)]
+    assert described == [(b"\x02", 7), (b"\x00\x01", 1)]

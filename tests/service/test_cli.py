@@ -405,7 +405,7 @@ def test_trials_are_asked_for_and_told(api: Api, tw: Command) -> None:
     job = searched(api.store, 2, origin="outside")
     api.store.cancel_job(job.id)
     assert tw("jobs", "ask", job.id, "--url", api.url)[::2] == (
-        1,
+        4,
         f"tilewright: job {job.id} is cancelled and hands out no more trials\n",
     )
     job = searched(api.store, 2, origin="outside")
