@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import Literal
 
 import numpy as np
-import rfc8785
-from numpy.random import Generator
 
 from .budget import Budget
-from .candidate import Candidate, candidate_key
+from .candidate import Candidate
 from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
 from .goals import Goals
 from .model_quality import quality_of
 from .outcome import Outcome, Trial
-from .pool import Pool, nothing_legal
 from .prior import Prior
+from .proposals import Proposals
 from .space import TuningSpace
-from .strategies import Point, SearchStrategy, View
-from .suggested import SUGGESTED, TRANSFERRED
+from .strategies import SearchStrategy
 from .task import Replayed
 from .time_split import Stopwatch
 
@@ -35,12 +32,6 @@ BATCH = 8
 EARLY = 32
 """The first so many trials go in batches of half the size: the first results teach the most, and the sooner
 they are used the better (a tenth nearer to the best at 32 trials, on matmul's spaces by estimated cycles)."""
-
-NEAR = 1.1
-"""As long as what was fast for related workloads is within this of the best, more of it is tried."""
-
-REJECTED = 1000
-"""How many proposed points that turn out to be known by their key are passed over in one ask."""
 
 SessionState = Literal["running", "completed", "exhausted", "failed"]
 EndState = Literal["completed", "exhausted", "failed"]
@@ -104,17 +95,22 @@ class TuningSession:
         if prior is not None:
             prior.require(feature_schema)
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)
-        self._space = space
-        self._strategy = strategy
-        self._target = target
-        self._codegen = codegen
         self._seed = seed
         self._batch_size = batch_size
         self._failed = FailureCount(max_failures)
         self._watch = watch or Stopwatch()
-        self._pools = [Pool(index, sketch, self._watch) for index, sketch in enumerate(space.sketches)]
+        self._proposals = Proposals(
+            space,
+            strategy,
+            target=target,
+            codegen=codegen,
+            defaults=defaults,
+            suggestions=suggestions,
+            outside=outside,
+            prior=prior,
+            watch=self._watch,
+        )
         self._candidates: list[Candidate] = []
-        self._keys: set[str] = set()
         self._outcomes: dict[int, Outcome] = {}
         self._failures: Counter[str] = Counter()
         self._events: list[BestFound] = []
@@ -123,16 +119,6 @@ class TuningSession:
         self._in_order = 0
         self._closed: tuple[EndState, str] | None = None
         self._enough = False
-        by_name = {pool.sketch.name: pool.index for pool in self._pools}
-        self._defaults = [
-            Point(by_name[name], np.array(row, dtype=np.int64), origin="default") for name, row in defaults
-        ]
-        self._suggestions = [
-            Point(by_name[name], np.array(row, dtype=np.int64), origin=origin)
-            for name, row, origin in suggestions
-        ]
-        self._outside = list(outside)
-        self._prior = prior
         self._known = tuple(known)
         self.best_known: Trial | None = None
         self._take_known()
@@ -264,12 +250,13 @@ class TuningSession:
         batch, size = self._next_batch, self._size_of_batch()
         count = min(size, self.trials - self.asked)
         rng = np.random.default_rng([self._seed % (1 << 64), batch])
-        chosen = self._choose(batch, size, count, rng)
+        history = self._known + self._told_up_to(batch - 2)
+        chosen = self._proposals.next(batch, size, count, history, self.asked, rng)
         if not chosen and not self._candidates:
-            raise nothing_legal(self._pools, self._space.refused, rng)
+            raise self._proposals.nothing_legal(rng)
         if len(chosen) < count:
             total = len(self._candidates) + len(chosen)
-            self._closed = self._closed or ("exhausted", self._exhausted(total))
+            self._closed = self._closed or ("exhausted", self._proposals.exhausted(total))
         self._candidates.extend(chosen)
         self._next_batch += 1
         return chosen
@@ -307,11 +294,8 @@ class TuningSession:
     def _take_known(self) -> None:
         if any(trial.candidate.number >= 0 for trial in self._known):
             raise ValueError("known trials are those of other searches, with numbers below 0")
-        pools = {pool.sketch.name: pool for pool in self._pools}
         for trial in self._known:
-            self._keys.add(trial.candidate.key)
-            if trial.candidate.row is not None:
-                pools[trial.candidate.sketch].take(np.array(trial.candidate.row, dtype=np.int64))
+            self._proposals.take(trial.candidate)
             if trial.outcome.exact and self._is_faster(trial):
                 self._best = self.best_known = trial
         best, target = self._known_seconds, self.budget.target_seconds
@@ -325,13 +309,10 @@ class TuningSession:
     def _adopt(self, candidates: Sequence[Candidate]) -> None:
         if [candidate.number for candidate in candidates] != list(range(len(candidates))):
             raise ValueError("adopted candidates are numbered 0, 1, … in this order")
-        pools = {pool.sketch.name: pool for pool in self._pools}
         for candidate in candidates:
             self._candidates.append(candidate)
-            self._keys.add(candidate.key)
+            self._proposals.take(candidate)
             self._next_batch = max(self._next_batch, candidate.batch + 1)
-            if candidate.row is not None:
-                pools[candidate.sketch].take(np.array(candidate.row, dtype=np.int64))
 
     def _size_of_batch(self) -> int:
         return max(1, self._batch_size // 2) if self.asked < EARLY else self._batch_size
@@ -345,90 +326,6 @@ class TuningSession:
             Trial(c, self._outcomes[c.number])
             for c in self._candidates
             if c.batch <= batch and c.number in self._outcomes
-        )
-
-    def _choose(self, batch: int, size: int, count: int, rng: Generator) -> list[Candidate]:
-        """The first `count` of a batch of `size`: the strategy does not see where the budget ends, so that a
-        larger one would have begun in the same way."""
-        history = self._known + self._told_up_to(batch - 2)
-        view = View(batch, self._pools, self._defaults, history, self._prior, self._watch)
-        chosen = self._choose_outside(batch, count)
-        if len(chosen) == count:
-            return chosen
-        rejected = 0
-        proposed = self._strategy.propose(view, size, rng)
-        for point in chain(self._queued(size, view.history), proposed):
-            pool = self._pools[point.pool]
-            if not pool.legal(point.row) or pool.taken(point.row):
-                continue
-            pool.take(point.row)
-            candidate = self._concrete(point, batch, len(self._candidates) + len(chosen))
-            if candidate.key in self._keys:
-                # Two configurations, or two sketches, may come to the same schedule.
-                rejected += 1
-                if rejected >= REJECTED:
-                    break
-                continue
-            self._keys.add(candidate.key)
-            chosen.append(candidate)
-            if len(chosen) == count:
-                break
-        return chosen
-
-    def _exhausted(self, total: int) -> str:
-        if all(pool.enumerable for pool in self._pools):
-            return f"the space has no more than {total} candidates"
-        return f"nothing new was found in the space beyond {total} candidates"
-
-    def _choose_outside(self, batch: int, count: int) -> list[Candidate]:
-        chosen: list[Candidate] = []
-        for schedule in self._outside:
-            key = candidate_key(self._space.workload_key, schedule.canonical, self._target, self._codegen)
-            if key in self._keys or len(chosen) == count:
-                continue
-            self._keys.add(key)
-            chosen.append(
-                Candidate(
-                    number=len(self._candidates) + len(chosen),
-                    batch=batch,
-                    sketch=SUGGESTED,
-                    row=None,
-                    trace=schedule.trace,
-                    key=key,
-                    features=schedule.features,
-                    origin=SUGGESTED,
-                )
-            )
-        return chosen
-
-    def _queued(self, count: int, history: Sequence[Trial]) -> Iterator[Point]:
-        """Points to be proposed ahead of the strategy's. What was fast elsewhere may be slow here: it leaves
-        room for others, and no more of it is tried once that shows."""
-        room = max(1, count // 4) if _pays(history) else 0
-        for point in self._suggestions:
-            if self._pools[point.pool].taken(point.row):
-                continue
-            if point.origin != SUGGESTED:
-                if room == 0:
-                    continue
-                room -= 1
-            yield point
-
-    def _concrete(self, point: Point, batch: int, number: int) -> Candidate:
-        pool = self._pools[point.pool]
-        with self._watch.part("generate"):
-            trace = pool.sketch.resolve(point.row)
-            text, canonical = rfc8785.dumps(trace.to_json()).decode(), trace.canonical_json()
-        return Candidate(
-            number=number,
-            batch=batch,
-            sketch=pool.sketch.name,
-            row=tuple(int(value) for value in point.row),
-            trace=text,
-            key=candidate_key(self._space.workload_key, canonical, self._target, self._codegen),
-            features=pool.features(point.row[None, :])[0],
-            predicted=point.predicted,
-            origin=point.origin,
         )
 
     def _consider(self, trial: Trial) -> None:
@@ -452,10 +349,3 @@ class TuningSession:
                 self._closed, self._enough = ("failed", reason), True
             elif enough is not None:
                 self._closed, self._enough = ("completed", enough), True
-
-
-def _pays(history: Sequence[Trial]) -> bool:
-    """Whether what was transferred comes near to the best, or was not measured yet."""
-    times = [(t.outcome.seconds, t.candidate.origin) for t in history if t.outcome.seconds is not None]
-    known = [seconds for seconds, origin in times if origin == TRANSFERRED]
-    return not known or min(known) <= NEAR * min(seconds for seconds, _ in times)
