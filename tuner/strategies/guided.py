@@ -21,6 +21,10 @@ __all__ = ["Guided", "ensemble"]
 TRIES = 8
 """How often another knob and value are drawn where no point has them."""
 
+TWICE = 0.5
+"""How often two knobs are asked to differ instead of one: a better corner may be two changes away, each of
+which alone is for the worse."""
+
 INCUMBENTS = 4
 """The fastest trials around which `local` looks."""
 
@@ -41,8 +45,8 @@ class Guided:
     go in turn to
 
     - `model`: the best predicted;
-    - `elsewhere`: the best predicted of those with another value of one knob than the fastest trial has, the
-      knob and the value drawn at random (one knob more is the sketch): so a model's belief in one corner of
+    - `elsewhere`: the best predicted of those with another value of one knob (or two) than the fastest trial
+      has, knob and value drawn at random (one knob more is the sketch): so a model's belief in one corner of
       the space is tested in every direction, at the most promising place;
     - `local`: the best predicted of those one step from the fastest trials.
 
@@ -54,7 +58,7 @@ class Guided:
     population: int = 2048
     generations: int = 3
     initial: int = 16
-    shares: tuple[tuple[str, float], ...] = (("model", 0.4), ("elsewhere", 0.4), ("local", 0.2))
+    shares: tuple[tuple[str, float], ...] = (("model", 0.3), ("elsewhere", 0.6), ("local", 0.1))
     epsilon: float = 0.0
     bonus: float = 0.0
     _learner: list[Learner] = field(default_factory=list, repr=False, compare=False)
@@ -135,7 +139,13 @@ class _Places:
 
     def elsewhere(self) -> int:
         for _ in range(TRIES):
-            if self._best is not None and (found := self._open(self._other(self._best))) is not None:
+            if self._best is None:
+                break
+            numbers = self._other(self._best)
+            if self._rng.random() < TWICE:
+                both = np.intersect1d(numbers, self._other(self._best), assume_unique=True)
+                numbers = both if len(both) else numbers
+            if (found := self._open(numbers)) is not None:
                 return self._take(found)
         return self.model()
 
