@@ -119,7 +119,7 @@ def test_every_proposal_says_what_made_it(name: str) -> None:
     searched = session(tiles(), load_strategy(name), 64, defaults=[("s1", (1, 2, 4, 8, 16, 32))])
     run(searched)
     origins = {candidate.origin for candidate in searched.candidates}
-    known = {"default", "random", "spread", "grid", "annealing", "local", "model", "elsewhere"}
+    known = {"default", "random", "spread", "grid", "annealing", "local", "model", "elsewhere", "promising"}
     assert origins <= known and "" not in origins
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from .base import CostModel, Scores
+from .gaussian_process import GaussianProcess, Posterior
 from .gradient_boosting import OBJECTIVES, Objective, XGBoost
 from .kernel_ridge import KernelRidge
 from .learner import Learner
@@ -15,14 +16,17 @@ __all__ = [
     "OBJECTIVES",
     "ROWS",
     "CostModel",
+    "GaussianProcess",
     "KernelRidge",
     "Learner",
     "Objective",
+    "Posterior",
     "SchemaMismatch",
     "Scores",
     "TrainingSet",
     "XGBoost",
     "available_model",
+    "available_process",
     "training_set",
 ]
 
@@ -35,3 +39,8 @@ def available_model() -> CostModel:
     if find_spec("xgboost") is None:
         return KernelRidge(reason="xgboost is not installed")
     return XGBoost()
+
+
+def available_process() -> bool:
+    """Whether there is what GaussianProcess needs."""
+    return find_spec("scipy") is not None

@@ -15,6 +15,7 @@ from .base import Point, View, spread
 from .design import filling
 from .field import Field, survey
 from .incumbents import fastest
+from .promise import Promise
 
 __all__ = ["Guided", "ensemble"]
 
@@ -50,8 +51,10 @@ class Guided:
       the space is tested in every direction, at the most promising place;
     - `local`: the best predicted of those one step from the fastest trials.
 
-    `shares` are their parts of the places, by name. A share of `epsilon` is random. `bonus` is what a
-    standard deviation of the model's members is worth to an unmeasured point.
+    `shares` are their parts of the places, by name. Where every open point is looked at, a part `promising`
+    of all places goes to what a Gaussian process and the cost model together promise the most of (Promise).
+    A share of `epsilon` is random. `bonus` is what a standard deviation of the model's members is worth to an
+    unmeasured point.
     """
 
     cost_model: Callable[[], CostModel] = ensemble
@@ -59,6 +62,7 @@ class Guided:
     generations: int = 3
     initial: int = 16
     shares: tuple[tuple[str, float], ...] = (("model", 0.3), ("elsewhere", 0.6), ("local", 0.1))
+    promising: float = 0.5
     epsilon: float = 0.0
     bonus: float = 0.0
     _learner: list[Learner] = field(default_factory=list, repr=False, compare=False)
@@ -96,33 +100,41 @@ class Guided:
         seen = survey(view, model, self.population, self.generations, rng)
         if not len(seen):
             return
-        places = _Places(view, seen, seen.scores + self.bonus * seen.deviations, rng)
-        turns = {name: 0.0 for name, _ in self.shares}
+        with view.watch.part("train"):
+            promise = Promise.of(view, seen) if self.promising else None
+        places = _Places(view, seen, seen.scores + self.bonus * seen.deviations, promise, rng)
+        shares = self._shares(promise)
+        turns = dict.fromkeys(shares, 0.0)
         for number in range(len(seen)):
             if rng.random() < self.epsilon and number < count:
                 point = next(wild, None)
                 if point is not None:
                     yield point
                 continue
-            for name, share in self.shares:
+            for name, share in shares.items():
                 turns[name] += share
-            # Whose turn is overdue the most; each ask goes on where the last one was.
-            name = max(turns, key=lambda each: turns[each] + self._phase(each, begun))
+            # Whose turn is overdue the most; each ask goes on where the last one was: shares that are no
+            # multiple of a place come round over several batches.
+            name = max(turns, key=lambda each: turns[each] + (begun * shares[each]) % 1.0)
             turns[name] -= 1.0
             chosen = getattr(places, name)() if number < count else places.model()
             yield seen.point(chosen, name)
 
-    def _phase(self, name: str, begun: int) -> float:
-        """Shares that are no multiple of a place come round over several batches."""
-        share = dict(self.shares)[name]
-        return (begun * share) % 1.0
+    def _shares(self, promise: Promise | None) -> dict[str, float]:
+        if promise is None:
+            return dict(self.shares)
+        rest = {name: share * (1 - self.promising) for name, share in self.shares}
+        return {"promising": self.promising, **rest}
 
 
 class _Places:
     """Chooses points of a field, each once."""
 
-    def __init__(self, view: View, seen: Field, worth: NDArray[np.float32], rng: Generator) -> None:
+    def __init__(
+        self, view: View, seen: Field, worth: NDArray[np.float32], promise: Promise | None, rng: Generator
+    ) -> None:
         self._view = view
+        self._promise = promise
         self._seen = seen
         self._rng = rng
         # Among equals (many rows share the leaves of all trees) chance decides, not the order of a table.
@@ -136,6 +148,13 @@ class _Places:
         while np.isneginf(self._worth[self._order[self._next]]):
             self._next += 1
         return self._take(int(self._order[self._next]))
+
+    def promising(self) -> int:
+        if self._promise is None:
+            return self.model()
+        promised = np.where(np.isneginf(self._worth), -np.inf, self._promise.improvement())
+        chosen = int(np.argmax(promised))
+        return self._take(chosen) if promised[chosen] > 0 else self.model()
 
     def elsewhere(self) -> int:
         for _ in range(TRIES):
@@ -182,6 +201,8 @@ class _Places:
 
     def _take(self, number: int) -> int:
         self._worth[number] = -np.inf
+        if self._promise is not None:
+            self._promise.measuring(number)
         return number
 
 
