@@ -157,7 +157,7 @@ def test_a_small_space_is_measured_whole_and_then_exhausted(strategy: object, po
 def test_few_legal_points_in_a_space_too_large_to_enumerate_are_found_and_exhausted(strategy: object) -> None:
     shape = {f"k{n}": range(1, 17) for n in range(5)}
     searched = session(space(shape, rules={"corner": lambda pop: (pop > 1).sum(axis=1) > 0}), strategy, 64)
-    columns = searched._space.sketches[0].columns
+    columns = searched._proposals._space.sketches[0].columns
     object.__setattr__(columns, "random", lambda n, rng: np.ones((n, 5), dtype=np.int64))
     begun = time.thread_time()
     run(searched, lambda candidate: Outcome(seconds=1.0))
