@@ -13,8 +13,9 @@ from .program import Build
 
 __all__ = ["Workshop"]
 
-# The final rounds of a search time a few of its candidates again.
-_KEPT = 16
+KEPT = 16
+"""The code of so many candidates is kept: the final rounds of a search time a few of them again."""
+
 _KEPT_BYTES = 64 << 20
 
 
@@ -69,7 +70,7 @@ class Workshop:
 
     def _keep(self, key: bytes, code: bytes) -> None:
         self.kept[key] = code
-        while len(self.kept) > _KEPT or sum(map(len, self.kept.values())) > _KEPT_BYTES:
+        while len(self.kept) > KEPT or sum(map(len, self.kept.values())) > _KEPT_BYTES:
             self.kept.popitem(last=False)
 
 
