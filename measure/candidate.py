@@ -267,7 +267,14 @@ def _disturbed(kernel: Kernel, once: Sequence[Array], often: Sequence[Array]) ->
 
 
 def _same_bits(a: Array, b: Array) -> bool:
-    return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
+    # By words where there are whole ones: in an eighth of the time that bytes take.
+    word = np.uint64 if a.nbytes % 8 == 0 else np.uint8
+    return bool(np.array_equal(_words(a, word), _words(b, word)))
+
+
+def _words(array: Array, word: type[np.unsignedinteger[Any]]) -> Array:
+    words: Array = array.reshape(-1).view(np.uint8).view(word)
+    return words
 
 
 def _failed(item: MeasureInput, kind: FailureKind, message: str, error: float | None = None) -> MeasureResult:
