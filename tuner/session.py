@@ -92,6 +92,8 @@ class TuningSession:
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ValueError(f"a seed is an integer, not {seed!r}")
         if prior is not None:
             prior.require(feature_schema)
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)

@@ -16,7 +16,7 @@ from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
-from ..db.words import History, JobState
+from ..db.words import HISTORIES, History, JobState
 from ..measure.messages import Limits
 from ..measure.runner import Runner
 from .beginning import Beginning, suggested_in
@@ -177,6 +177,8 @@ class Tuner:
         refuse_other_stores(self.store)
         _ = self.budget  # refused before anything is recorded
         load_strategy(self.strategy)
+        if self.history not in HISTORIES:
+            raise ValueError(f"history is {' or '.join(HISTORIES)}, not {self.history!r}")
 
     @property
     def budget(self) -> Budget:
