@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-__all__ = ["Budget"]
+__all__ = ["EXACT", "Budget"]
+
+EXACT = 1 << 53
+"""From here on not every integer is a number of JSON, as which stores and servers know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,8 @@ def _require_count(name: str, value: int) -> None:
         raise ValueError(f"a budget's {name} is a whole number, not {value!r}")
     if value < 1:
         raise ValueError(f"a budget's {name} is at least 1, not {value}")
+    if value >= EXACT:
+        raise ValueError(f"a budget's {name} is below 2**53, not {value}")
 
 
 def _require_seconds(name: str, value: float) -> None:

@@ -34,7 +34,7 @@ from .quota import Quota
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .replay import resume as go_on
-from .session import TuningSession
+from .session import TuningSession, require_seed
 from .snapshot import Snapshot
 from .standing import enlarged, name_of, standing_job
 from .strategies import DEFAULT, SearchStrategy, load_strategy
@@ -176,6 +176,7 @@ class Tuner:
     def __post_init__(self) -> None:
         refuse_other_stores(self.store)
         _ = self.budget  # refused before anything is recorded
+        require_seed(self.seed)
         load_strategy(self.strategy)
         if self.history not in HISTORIES:
             raise ValueError(f"history is {' or '.join(HISTORIES)}, not {self.history!r}")

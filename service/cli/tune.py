@@ -162,7 +162,7 @@ def _tune_here(
             words = describe(seen[-1]) if seen else "before the first trial ended"
             say(f"interrupted: {words}; what was measured is kept in {db}, and --resume goes on")
             raise
-        except TargetError as error:
+        except (TargetError, ValueError) as error:
             raise CommandError(str(error), Exit.USAGE) from error
         except (TuningError, MeasureError) as error:
             raise CommandError(str(error)) from error

@@ -443,6 +443,8 @@ def _cancel_the_first_job(api: Api) -> None:
         (("--history", "forget"), "--history is use or ignore, not 'forget'"),
         (("--suggest", "/nowhere.json"), "--suggest /nowhere.json: "),
         (("--seconds", "inf"), "'--seconds'"),
+        (("--trials", str(2**70)), "a budget's trials is below 2**53, not "),
+        (("--seed", str(2**70)), "a seed is an integer of less than 2**53, not "),
         (("--target-seconds", "inf"), "'--target-seconds'"),
     ],
 )

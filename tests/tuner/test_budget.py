@@ -20,6 +20,7 @@ from tilewright.tuner.budget import Budget
         ("8", "a whole number"),
         (0, "at least 1"),
         (-3, "at least 1"),
+        (2**53, r"below 2\*\*53"),
     ],
 )
 def test_a_count_that_is_none_is_refused_by_name(name: str, value: Any, wanted: str) -> None:

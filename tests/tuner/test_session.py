@@ -337,7 +337,7 @@ def test_a_session_without_room_for_a_trial_is_refused(option: str, message: str
         session(tiles(), Random(), **{"trials": 8, option: 0})
 
 
-@pytest.mark.parametrize("seed", [1.5, "7", None, True])
+@pytest.mark.parametrize("seed", [1.5, "7", None, True, 2**53, -(2**70)])
 def test_a_seed_that_is_no_integer_is_refused(seed: Any) -> None:
-    with pytest.raises(ValueError, match=f"^a seed is an integer, not {seed!r}$"):
+    with pytest.raises(ValueError, match=f"^a seed is an integer of less than 2\\*\\*53, not {seed!r}$"):
         session(tiles(), Random(), 8, seed=seed)

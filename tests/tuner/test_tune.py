@@ -291,6 +291,12 @@ def test_a_history_that_is_none_is_refused_before_anything_is_recorded(store: St
     assert store.jobs().items == ()
 
 
+def test_a_seed_that_no_store_takes_is_refused_before_anything_is_recorded(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"^a seed is an integer of less than"):
+        tune(store=store, seed=2**53)
+    assert store.jobs().items == ()
+
+
 @pytest.mark.parametrize("func", [None, "matmul", [1]])
 def test_what_is_no_program_is_refused_by_name(func: Any) -> None:
     with pytest.raises(
