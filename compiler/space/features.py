@@ -67,17 +67,22 @@ class _Features:
         self.steps = self.taken_together()
 
     def taken_together(self) -> int:
-        """The extent of an unrolled loop right around the lanes whose steps lie next to each other in every
-        read, and fill the word that a lane adds up; 1 where there is none."""
+        """The extent of an unrolled loop right around the lanes whose steps lie next to each other in both
+        factors of a product, with nothing between one lane's steps and the next one's, and fill the word that
+        a lane adds up; 1 where there is none."""
         if len(self.path) < 2 or self.path[0].kind is not LoopKind.VECTORIZED:
             return 1
-        steps, reads = self.path[1], self.accesses[1:]
+        lane, steps, reads = self.path[0].var, self.path[1], self.accesses[1:]
         count = steps.var.extent.const or 1
         together = all(
-            i and i[-1].coefficient(steps.var) == 1 and count * b.dtype.bytes == WORD for b, i in reads
+            i
+            and i[-1].coefficient(steps.var) == 1
+            and i[-1].coefficient(lane) in (0, count)
+            and count * b.dtype.bytes == WORD
+            for b, i in reads
         )
         is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
-        return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
+        return count if len(reads) == 2 and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
 
     def source(self, x: Load) -> Load:
         """What a read of registers finds there, if a copy of memory: as a read of that memory."""
