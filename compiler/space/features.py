@@ -135,11 +135,13 @@ class _Features:
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
         loads_, across = [], []
+        # A number of lanes that is still open may turn out to be 1.
+        several = self.c.let(f"{lanes} >= 2.0") if lanes[0] in "kv" else "1.0"
         for slot in range(1, len(self.accesses)):
             elements, at_once = self.elements(slot, tile), lanes if strides[slot] == "1.0" else repr(together)
             loads_.append(self.c.let(f"{elements} / {at_once}") if at_once != "1.0" else elements)
             if self.across[slot] and strides[slot] == "1.0" and lanes != "1.0":
-                across.append(loads_[-1])
+                across.append(self.c.product([loads_[-1], several]))
         out += [self.c.sum(loads_), self.c.sum(across)]
         out += [*strides, self.stored_lanes()]
         padded = self.padded(tile)

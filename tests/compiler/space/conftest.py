@@ -109,6 +109,7 @@ WORKLOADS: Mapping[str, dict[str, Any]] = {
     },
     "argmax": {"op": "reduce", "shape": [12, 20], "function": "argmax", "axes": [0]},
     "any": {"op": "reduce", "shape": [12, 20], "function": "any", "axes": [0], "dtype": "bool"},
+    "argmax of one": {"op": "reduce", "shape": [1], "function": "argmax"},
     "total": {"op": "reduce", "shape": [12, 20], "function": "sum"},
     "prime": {"op": "matmul", "m": 7, "n": 13, "k": 11},
     "one": {"op": "matmul", "m": 1, "n": 1, "k": 1},
