@@ -126,4 +126,5 @@ def _die_with_the_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # Taking apart all that was loaded would take longer than many a trial.
+    os._exit(main(sys.argv[1:]))
