@@ -157,19 +157,23 @@ def _compile(
         loaded = generator.load(lowered, target)
     else:
         loaded = UnloadedCode(lowered.text, target, reason, partial(assembly_of, lowered.text, target))
-    function = Function(
+    return function_of(name, lowered, loaded, str(func), source), lowered
+
+
+def function_of(name: str, lowered: Lowered, loaded: LoadedCode, script: str, source: SourceInfo) -> Function:
+    """The function that loaded code is called as."""
+    return Function(
         name,
         lowered.params,
         lowered.workspaces,
         loaded,
         symbol=lowered.name,
         sizes=lowered.sizes,
-        script=str(func),
+        script=script,
         schedule_source=source,
-        device=_device(target),
+        device=_device(loaded.target),
         pack=lowered.pack,
     )
-    return function, lowered
 
 
 def _device(target: Target) -> Device:

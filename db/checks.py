@@ -8,7 +8,7 @@ from typing import NoReturn
 from .errors import InvalidValue
 from .fleet_records import NewWorker
 from .records import NewJob, NewTrial, Settlement
-from .words import CACHES, FAILURE_KINDS, HISTORIES, ORIGINS
+from .words import CACHES, FAILURE_KINDS, HISTORIES, LEAST_SECONDS, ORIGINS
 
 _INT_BOUND = 1 << 63
 _SHORT = 256
@@ -167,6 +167,11 @@ def _check_success(settlement: Settlement, at: str) -> None:
     if settlement.seconds is None:
         raise InvalidValue(f"{at}.seconds", "is missing, and there is no failure_kind either")
     check_seconds(f"{at}.seconds", settlement.seconds)
+    if settlement.seconds < LEAST_SECONDS:
+        raise InvalidValue(
+            f"{at}.seconds",
+            f"must be at least {LEAST_SECONDS:g}, not {settlement.seconds}: no call takes less",
+        )
     if settlement.error is not None and settlement.error > 1:
         raise InvalidValue(
             f"{at}.error",

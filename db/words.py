@@ -43,3 +43,7 @@ OPEN_OUTCOMES: tuple[Outcome, ...] = ("pending", "started")
 
 UNMEASURED_OUTCOMES: tuple[Outcome, ...] = ("pending", "started", "cancelled")
 """A trial with one of these does not count towards a job's `done`."""
+
+LEAST_SECONDS = 1e-15
+"""No call takes less, not even a light wave's one swing: a shorter time was made up, and rates made of it
+may be more than a float holds."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from . import frames, processors, sandbox
-from .messages import Failure, FailureKind, MeasureInput, MeasureResult
+from .messages import Failure, FailureKind, Limits, MeasureInput, MeasureResult
 from .program import Body
 from .words import clip, size_of
 
 STAGE_BUILT = {"stage": "built"}
-_EXIT_WITHOUT_RESULT = 70
+WITHOUT_RESULT = 70
+"""The exit status of a child that gives none."""
 
 
 @dataclass(slots=True)
@@ -34,7 +35,7 @@ class Channel:
         frames.send(self.socket, STAGE_BUILT)
         word = frames.receive(self.socket)
         if word is None:
-            os._exit(_EXIT_WITHOUT_RESULT)
+            os._exit(WITHOUT_RESULT)
         self.error_kind = "run_error"
         if self.processors is not None:
             processors.leave(self.processors)
@@ -54,7 +55,7 @@ def live(
     confined_to: frozenset[int] | None = None,
 ) -> NoReturn:
     """Never returns into the frames that were forked, whatever the candidate raises."""
-    code = _EXIT_WITHOUT_RESULT
+    code = WITHOUT_RESULT
     try:
         before = None if confined_to is None else processors.confine(confined_to)
         sandbox.enter(channel, last_words, item.limits, parent, item.threads)
@@ -71,18 +72,21 @@ def live(
 def _run(body: Body, item: MeasureInput, channel: Channel) -> MeasureResult:
     try:
         return body(channel)
-    except MemoryError as error:
+    except BaseException as error:  # a candidate may raise anything, SystemExit too
+        return MeasureResult.failed(item, failure_of(error, channel.error_kind, item.limits))
+
+
+def failure_of(error: BaseException, kind: FailureKind, limits: Limits) -> Failure:
+    """What a candidate raised, which is printed for its last words."""
+    if isinstance(error, MemoryError):
         # The frames hold what filled the memory, and there must be room for the result.
         traceback.clear_frames(error.__traceback__)
-        failure = out_of_memory(channel.error_kind, item)
-    except BaseException as error:  # a candidate may raise anything, SystemExit too
-        traceback.print_exc()
-        sys.stderr.flush()
-        words = "".join(traceback.format_exception_only(error)).strip()
-        failure = Failure(channel.error_kind, clip(words))
-    return MeasureResult.failed(item, failure)
+        return out_of_memory(kind, limits)
+    traceback.print_exception(error)
+    sys.stderr.flush()
+    return Failure(kind, clip("".join(traceback.format_exception_only(error)).strip()))
 
 
-def out_of_memory(kind: FailureKind, item: MeasureInput) -> Failure:
-    limit = item.limits.memory_bytes
+def out_of_memory(kind: FailureKind, limits: Limits) -> Failure:
+    limit = limits.memory_bytes
     return Failure(kind, f"it needed more than its memory limit of {size_of(limit)}", limit=float(limit))

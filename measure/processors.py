@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["confine", "leave", "spare"]
+__all__ = ["allowed", "confine", "leave", "spare"]
 
 _PROC = Path("/proc")
 _CPUS = Path("/sys/devices/system/cpu")
@@ -16,21 +16,26 @@ _PROCESSOR_FIELD = 36
 def spare(busy: int, threads: int) -> frozenset[int]:
     """Processors beside those on which the process `busy` runs its `threads` threads, and which share no core
     with them; empty where there are none, or where the system does not say."""
-    if not hasattr(os, "sched_getaffinity"):
-        return frozenset()
-    allowed = frozenset(os.sched_getaffinity(0))
-    if len(allowed) <= threads:
+    everywhere = allowed()
+    if len(everywhere) <= threads:
         return frozenset()
     taken: set[int] = set()
     for processor in _used_by(busy):
         taken |= _siblings(processor)
-    return allowed - taken
+    return everywhere - taken
+
+
+def allowed() -> frozenset[int]:
+    """Where the calling thread may run; empty where the system does not say."""
+    return frozenset(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else frozenset()
 
 
 def confine(to: frozenset[int]) -> frozenset[int]:
-    """Keeps the calling thread, and those it starts, on these processors; where it might run before."""
-    before = frozenset(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, to)
+    """Keeps the calling thread, and those it starts, on these processors (empty: where it is); where it might
+    run before."""
+    before = allowed()
+    if to and to != before:
+        os.sched_setaffinity(0, to)
     return before
 
 

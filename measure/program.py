@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .messages import Failure, MeasureInput, MeasureResult
@@ -24,11 +25,27 @@ class Stage(Protocol):
 Body = Callable[[Stage], MeasureResult]
 """Runs in the forked child. Its result's `build_seconds` and `wall_seconds` are filled in by the watcher."""
 
+Build = Callable[[MeasureInput], "bytes | Failure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A candidate that is built in another process than it runs in.
+
+    `build` gives the code, or why there is none, in a forked child that builds several candidates in a row:
+    it was perhaps forked for another one, so that it must be the same function for all of them, and take what
+    it needs from the item. It runs nothing of the candidate. `run` is the body of a child of the candidate's
+    own, given the code; what it does before it calls the stage is building, too.
+    """
+
+    build: Build
+    run: Callable[[bytes, Stage], MeasureResult]
+
 
 class Program(Protocol):
     """Made once in the fork server, where its module is imported, so that children find everything loaded."""
 
-    def prepare(self, item: MeasureInput) -> Body | Failure:
+    def prepare(self, item: MeasureInput) -> Body | Split | Failure:
         """Called in the fork server before each fork: what the child will run, holding all that children can
         share, or the failure of an item that no child needs to be forked for. Must not start threads. What
         takes long or much memory belongs into a forked child of its own, within PREPARE_SECONDS."""

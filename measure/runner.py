@@ -23,6 +23,7 @@ DEFAULT_PROGRAM = "tilewright.measure.candidate:Candidate"
 # What the watcher may take beyond the limits of a candidate: forking, killing, reaping.
 _SPARE_SECONDS = 5.0
 _READ = 1 << 16
+_LEAVE_SECONDS = 1.0
 
 
 class Runner:
@@ -64,6 +65,7 @@ class Runner:
         with self._state:
             server, self._server = self._server, None
         if server is not None:
+            server.leave()
             server.close()
 
     def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
@@ -117,6 +119,7 @@ class Runner:
         except OSError:
             reason = server.epitaph()
         elapsed = time.monotonic() - begun
+        server.kill()
         self.close()
         if self._cancelled:
             failure = Failure("cancelled", "it was cancelled while it was measured", elapsed=elapsed)
@@ -196,6 +199,13 @@ class _Server:
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    def leave(self) -> None:
+        """Lets it end its children, whose processor time then counts as that of this process's children, and
+        itself; for a moment, as it may be busy."""
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            self._socket.shutdown(socket.SHUT_RDWR)
+            self._process.wait(_LEAVE_SECONDS)
 
     def kill(self) -> None:
         """Its child dies with it."""

@@ -87,7 +87,16 @@ def _set_limits(limits: Limits, threads: int) -> None:
     _limit(resource.RLIMIT_CPU, cpu)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_AS, _address_space() + limits.memory_bytes)
+    _limit(resource.RLIMIT_AS, address_space() + limits.memory_bytes)
+
+
+def allow_memory(more: int) -> None:
+    """Lets this process use so many bytes beyond what it uses now, within what it was once allowed."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = address_space() + more
+    resource.setrlimit(
+        resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+    )
 
 
 def _limit(which: int, value: int) -> None:
@@ -96,7 +105,7 @@ def _limit(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def _address_space() -> int:
+def address_space() -> int:
     """Bytes of address space in use: numerical libraries reserve far more than they touch."""
     if sys.platform != "linux":
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -14,13 +14,15 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from . import frames, watch
 from .messages import Failure, MeasureInput, MeasureResult
 from .processors import spare
-from .program import Program, load
+from .program import Program, Split, load
+from .workshop import Workshop
 
 READY = {"ready": True}
 
@@ -50,6 +52,7 @@ class _Bench:
 
     program: Program
     ahead: watch.Watched | None = None
+    workshop: Workshop = field(default_factory=Workshop)
 
     def answer(self, request: dict[str, Any]) -> MeasureResult:
         item = MeasureInput.from_json(request["item"])
@@ -58,9 +61,13 @@ class _Bench:
             return running
         if request["ahead"] is not None:
             self._build_ahead(MeasureInput.from_json(request["ahead"]), running)
-        return running.finish(item, beside=self.ahead)
+        return running.finish(item, beside=self.ahead or self.workshop.busy)
 
     def clear(self) -> None:
+        self._discard()
+        self.workshop.clear()
+
+    def _discard(self) -> None:
         if self.ahead is not None:
             self.ahead.discard()
             self.ahead = None
@@ -68,7 +75,7 @@ class _Bench:
     def _taken(self, item: MeasureInput) -> watch.Watched | None:
         """What was built ahead, if it is this very item; else it is in vain."""
         if self.ahead is None or replace(self.ahead.item, best_seconds=item.best_seconds) != item:
-            self.clear()
+            self._discard()
             return None
         taken, self.ahead = self.ahead, None
         return taken
@@ -77,7 +84,12 @@ class _Bench:
         prepared = self.program.prepare(item)
         if isinstance(prepared, Failure):
             return MeasureResult.failed(item, replace(prepared, elapsed=prepared.elapsed or 0.0))
-        return watch.begin(prepared, item)
+        if not isinstance(prepared, Split):
+            return watch.begin(prepared, item)
+        built = self.workshop.built(item, prepared.build)
+        if isinstance(built.what, Failure):
+            return built.failed(built.what)
+        return watch.begin(partial(prepared.run, built.what), item, building=built.seconds)
 
     def _build_ahead(self, item: MeasureInput, running: watch.Watched) -> None:
         """Where a processor is to spare for it, and nothing has to be prepared: that may take long, and
@@ -88,7 +100,9 @@ class _Bench:
         if not processors:
             return
         prepared = self.program.prepare(item)
-        if not isinstance(prepared, Failure):
+        if isinstance(prepared, Split):
+            self.workshop.begin(item, prepared.build, processors)
+        elif not isinstance(prepared, Failure):
             self.ahead = watch.begin(prepared, item, processors)
 
 
@@ -112,4 +126,5 @@ def _die_with_the_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    # Taking apart all that was loaded would take longer than many a trial.
+    os._exit(main(sys.argv[1:]))

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from ..db.words import LEAST_SECONDS
+
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -124,7 +126,7 @@ class TellRequest(Request):
     """What came of a trial: `seconds` per call, or a `failure`."""
 
     number: int = Field(ge=0, le=2**53 - 1, description="the trial")
-    seconds: float | None = Field(None, gt=0, le=MAX_SECONDS)
+    seconds: float | None = Field(None, ge=LEAST_SECONDS, le=MAX_SECONDS)
     failure: TellFailure | None = None
     samples: list[Annotated[float, Field(gt=0)]] = Field([], max_length=4096)
     error: float | None = Field(

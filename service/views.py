@@ -121,6 +121,7 @@ class TimeView(View):
     features: float = 0.0
     train: float = 0.0
     propose: float = 0.0
+    load: float = 0.0
     build: float = 0.0
     run: float = 0.0
     other: float = 0.0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 
-__all__ = ["Budget"]
+__all__ = ["EXACT", "Budget"]
+
+EXACT = 1 << 53
+"""From here on not every integer is a number of JSON, as which stores and servers know it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +26,26 @@ class Budget:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("trials", self.trials), ("patience", self.patience)):
-            if least is not None and least < 1:
-                raise ValueError(f"a budget's {name} is at least 1, not {least}")
+        _require_count("trials", self.trials)
+        if self.patience is not None:
+            _require_count("patience", self.patience)
         for name, value in (("seconds", self.seconds), ("target_seconds", self.target_seconds)):
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ValueError(f"a budget's {name} is finite and above 0, not {value}")
+            if value is not None:
+                _require_seconds(name, value)
+
+
+def _require_count(name: str, value: int) -> None:
+    """A search compares counts with what it has done: one that is no whole number is never reached."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"a budget's {name} is a whole number, not {value!r}")
+    if value < 1:
+        raise ValueError(f"a budget's {name} is at least 1, not {value}")
+    if value >= EXACT:
+        raise ValueError(f"a budget's {name} is below 2**53, not {value}")
+
+
+def _require_seconds(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a budget's {name} is a number, not {value!r}")
+    if not 0 < value <= sys.float_info.max:
+        raise ValueError(f"a budget's {name} is finite and above 0, not {value}")

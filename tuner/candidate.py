@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class Candidate:
     row: tuple[int, ...] | None
     trace: str
     key: str
-    features: Features | None
+    features: Features | None = field(repr=False)
     predicted: float | None = None
     origin: str = ""
 

@@ -97,11 +97,12 @@ class LocalSearch:
         self._watch(last=True)
 
     def _ask(self) -> list[Candidate]:
-        begun = time.thread_time()
+        begun, loading = time.thread_time(), self.watch.spent("load")
         try:
             return self.session.ask()
         finally:
-            self.search_seconds += time.thread_time() - begun
+            loading = self.watch.spent("load") - loading
+            self.search_seconds += time.thread_time() - begun - loading
 
     def _next(self, ahead: Future[list[Candidate]] | None) -> list[Candidate]:
         batch = self._ask() if ahead is None else ahead.result()

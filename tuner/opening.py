@@ -40,7 +40,9 @@ def open_task(
     constraints: Sequence[KnobConstraint] = (),
 ) -> TuningTask:
     """The task of tuning a program for a target: within the space that the rules make, or within that of a
-    user's function."""
+    user's function. Raises TypeError for what is no program, SpaceError and ScheduleError."""
+    if not isinstance(func, ir.PrimFunc):
+        raise TypeError(f"what is tuned is a PrimFunc, such as te.create_prim_func makes, not {func!r:.80}")
     if space_function is None and constraints:
         raise SpaceError("constraints are on the knobs of a space of your own; give space= as well")
     space = (

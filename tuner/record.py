@@ -24,9 +24,10 @@ class TuningRecord:
     are the times of the final rounds, or of the one measurement where no other trial came near, and `seconds`
     goes with them. `trial_count` were measured; `known_count` were known from earlier searches, of which
     `best` may be one, with a number below 0 and no samples. `failures` counts by kind. `search_seconds` is
-    CPU time of the search itself, without the measuring. `split` says where all of the wall time went, and
-    `model` how well the cost model predicted what was measured after it. `state` is `paused` or `cancelled`
-    where somebody else has stopped the job; there were no final rounds then. `job`: the id under which the
+    CPU time of the search itself, without the measuring, and without loading the cost model's libraries.
+    `split` says where all of the wall time went, and `model` how well the cost model predicted what was
+    measured after it. `state` is `paused` or `cancelled` where somebody else has stopped the job; there were
+    no final rounds then. `job`: the id under which the
     trials are recorded, None without a store. `pruning`: for each sketch how many configurations its
     constraints ruled out before anything was built. `space_errors`: rules that failed to make their part of
     the space, by name; the others' part was searched.

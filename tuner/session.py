@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from .budget import Budget
+from .budget import EXACT, Budget
 from .candidate import Candidate
 from .errors import NotReady
 from .giving_up import MAX_FAILURES, FailureCount
@@ -24,7 +24,7 @@ from .strategies import SearchStrategy
 from .task import Replayed
 from .time_split import Stopwatch
 
-__all__ = ["BATCH", "MAX_FAILURES", "BestFound", "SessionState", "TuningSession"]
+__all__ = ["BATCH", "MAX_FAILURES", "BestFound", "SessionState", "TuningSession", "require_seed"]
 
 BATCH = 8
 """Trials of one batch. Two batches are out at a time: one is measured while the next is thought of."""
@@ -44,6 +44,12 @@ class BestFound:
     number: int
     seconds: float
     sketch: str
+
+
+def require_seed(seed: int) -> None:
+    """Raises ValueError for what is no seed."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not -EXACT < seed < EXACT:
+        raise ValueError(f"a seed is an integer of less than 2**53, not {seed!r}")
 
 
 class TuningSession:
@@ -92,6 +98,7 @@ class TuningSession:
     ) -> None:
         if batch_size < 1 or max_failures < 1:
             raise ValueError("batch_size and max_failures are at least 1")
+        require_seed(seed)
         if prior is not None:
             prior.require(feature_schema)
         self.budget = budget if isinstance(budget, Budget) else Budget(budget)

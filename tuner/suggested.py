@@ -26,6 +26,8 @@ SUGGESTED = "suggested"
 TRANSFERRED = "transferred"
 """The origin of points that are like what was fast for related workloads."""
 
+_INT_BOUND = 1 << 63
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suggestions:
@@ -96,6 +98,11 @@ def _point(space: TuningSpace, said: Mapping[str, Any], number: int) -> Placed:
             got = f"not {knobs[name]!r}" if name in knobs else "and has none"
             raise SuggestionRefused(
                 number, f"knob {name!r} of sketch {sketch.name!r} needs an integer, {got}"
+            )
+        if not -_INT_BOUND <= knobs[name] < _INT_BOUND:
+            raise SuggestionRefused(
+                number,
+                f"knob {name!r} of sketch {sketch.name!r} needs an integer of 64 bits, not {knobs[name]}",
             )
     row = tuple(int(knobs[name]) for name in names)
     if (wrong := why_not(sketch, np.array(row, dtype=np.int64))) is not None:

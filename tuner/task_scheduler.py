@@ -49,8 +49,9 @@ class Share:
     kind: str = ""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise ValueError(f"the weight of task {self.name!r} is finite and above 0, not {self.weight}")
+        number = isinstance(self.weight, int | float) and not isinstance(self.weight, bool)
+        if not (number and math.isfinite(self.weight) and self.weight > 0):
+            raise ValueError(f"the weight of task {self.name!r} is finite and above 0, not {self.weight!r}")
 
 
 @dataclass(frozen=True, slots=True)

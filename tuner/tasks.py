@@ -25,7 +25,7 @@ from .progress import NoTasksProgress, TasksDisplay, TasksProgress
 from .quota import Quota, TurnClock
 from .record import TuningRecord
 from .snapshot import Snapshot
-from .strategies import load_strategy
+from .strategies import DEFAULT, load_strategy
 from .task import TuningTask
 from .task_scheduler import Share, TaskScheduler, Turn
 from .tasks_record import TaskResult, TasksRecord, TaskState
@@ -49,7 +49,7 @@ def tune_tasks(
     patience: int | None = None,
     store: Store | None = None,
     seed: int = 0,
-    strategy: str = "evolutionary",
+    strategy: str = DEFAULT,
     history: History = "use",
     progress: bool | None = None,
     observer: Callable[[str, Snapshot], None] | None = None,
@@ -99,7 +99,7 @@ class TasksTuner:
     budget: Budget
     store: Store | None = None
     seed: int = 0
-    strategy: str = "evolutionary"
+    strategy: str = DEFAULT
     history: History = "use"
     display: TasksDisplay = field(default_factory=NoTasksProgress)
     observer: Callable[[str, Snapshot], None] | None = None

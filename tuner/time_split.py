@@ -16,8 +16,9 @@ class TimeSplit:
     """Seconds by what they were spent on.
 
     generate: making the space, and schedules of its points. features: feature rows. train: teaching the cost
-    model. propose: the rest of deciding what to measure. build and run: compiling the candidates, and
-    checking and timing them. other: what is left of the wall time. The first four are CPU seconds of the
+    model. propose: the rest of deciding what to measure. load: loading the libraries of the cost model, once
+    in a process. build and run: compiling the candidates, and
+    checking and timing them. other: what is left of the wall time. The first five are CPU seconds of the
     search, which may think while something is measured, and several workers build and run at once: the parts
     may add up to more than the wall time, and nothing is left then.
     """
@@ -26,13 +27,14 @@ class TimeSplit:
     features: float = 0.0
     train: float = 0.0
     propose: float = 0.0
+    load: float = 0.0
     build: float = 0.0
     run: float = 0.0
     other: float = 0.0
 
     @property
     def search(self) -> float:
-        """The search's own part."""
+        """The search's own part, which grows with its trials."""
         return self.generate + self.features + self.train + self.propose
 
     def to_json(self) -> dict[str, float]:
@@ -65,6 +67,10 @@ class Stopwatch:
     def add(self, name: str, seconds: float) -> None:
         """Counts seconds that were measured elsewhere."""
         self._spent[name] += seconds
+
+    def spent(self, name: str) -> float:
+        """Seconds of a part until now, while nothing is within it."""
+        return self._spent[name]
 
     def split(self, wall: float) -> TimeSplit:
         """What was counted, of so many seconds of wall time in all."""

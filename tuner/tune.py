@@ -16,7 +16,7 @@ from ..compiler.space import KnobConstraint, SpaceFunction
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.store import Store
-from ..db.words import History, JobState
+from ..db.words import HISTORIES, History, JobState
 from ..measure.messages import Limits
 from ..measure.runner import Runner
 from .beginning import Beginning, suggested_in
@@ -34,7 +34,7 @@ from .quota import Quota
 from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .replay import resume as go_on
-from .session import TuningSession
+from .session import TuningSession, require_seed
 from .snapshot import Snapshot
 from .standing import enlarged, name_of, standing_job
 from .strategies import DEFAULT, SearchStrategy, load_strategy
@@ -176,7 +176,10 @@ class Tuner:
     def __post_init__(self) -> None:
         refuse_other_stores(self.store)
         _ = self.budget  # refused before anything is recorded
+        require_seed(self.seed)
         load_strategy(self.strategy)
+        if self.history not in HISTORIES:
+            raise ValueError(f"history is {' or '.join(HISTORIES)}, not {self.history!r}")
 
     @property
     def budget(self) -> Budget:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from ..compiler.ir import PrimFunc, workload_key
@@ -50,14 +50,12 @@ def named_tasks(
     if not entries:
         raise ValueError("there is no task to tune")
     named: dict[str, WeightedTask] = {}
-    seen: Counter[str] = Counter()
     places: dict[tuple[str, str], str] = {}
     for entry in entries:
         task = _task(entry)
         own = Target.parse(target if task.target is None else task.target)
         base = task.name or task.func.name
-        seen[base] += 1
-        name = base if seen[base] == 1 else f"{base} ({seen[base]})"
+        name = _free_name(base, named)
         if task.space is None:
             other = places.setdefault((workload_key(task.func), own.key), name)
             if other != name:
@@ -68,8 +66,18 @@ def named_tasks(
     return named
 
 
+def _free_name(base: str, taken: Mapping[str, WeightedTask]) -> str:
+    """`base`, or else `base (2)` and so on: a task may also be called so by its user."""
+    return next(name for name in _names(base) if name not in taken)
+
+
+def _names(base: str) -> Iterator[str]:
+    yield base
+    yield from (f"{base} ({number})" for number in count(2))
+
+
 def _task(entry: Entry) -> WeightedTask:
-    if isinstance(entry, WeightedTask):
+    if isinstance(entry, WeightedTask) and isinstance(entry.func, PrimFunc):
         return entry
     if isinstance(entry, tuple) and len(entry) in (2, 3) and isinstance(entry[0], PrimFunc):
         return WeightedTask(func=entry[0], weight=entry[1], target=entry[2] if len(entry) == 3 else None)

@@ -135,6 +135,7 @@ def judged(found: dict[str, Any], reference: Mapping[str, Any], ratio: float) ->
         "ratio": ratio,
         "reference_trials": reference["trials"],
         "overhead": found["search_seconds"] / found["wall"],
+        "overhead_with_loading": (found["search_seconds"] + found["split"]["load"]) / found["wall"],
         "near_trials": trials,
         "near_seconds": wall,
         "curve": found["curve"],

@@ -36,6 +36,18 @@ class ObjectEmitter(Protocol):
         """The machine code of one function as text. Raises BuildError."""
 
 
+@runtime_checkable
+class Relocating(Protocol):
+    """What a CodeGenerator has beside that, where code can be compiled in one process and loaded in others
+    of this machine."""
+
+    def compile(self, lowered: Lowered, target: Target) -> bytes:
+        """The code of one function and nothing else. Raises BuildError."""
+
+    def load_compiled(self, lowered: Lowered, target: Target, code: bytes) -> LoadedCode:
+        """What `compile` gave, as code whose function has an address. Raises BuildError."""
+
+
 def code_generator(kind: str) -> CodeGenerator:
     """The code generator of a kind of target. Raises TargetError for an unknown or broken one."""
     try:

@@ -56,19 +56,26 @@ class BlockSteps(Recorder):
         self._record("compute_ahead", {"block": block.id})
 
     def cache_read(
-        self, block: BlockRV, index: int, scope: Scope, order: Sequence[int] | None = None
+        self,
+        block: BlockRV,
+        index: int,
+        scope: Scope,
+        order: Sequence[int] | None = None,
+        accesses: Sequence[int] | None = None,
     ) -> BlockRV:
         """See `primitives.cache_read`: the copying block. `order` permutes the dimensions of the copy
-        (packing)."""
+        (packing); only the `accesses` with these numbers read it, by default all."""
         self._own("cache_read", block, BlockRV)
         name = self._apply(
-            "cache_read", lambda: primitives.cache_read(self.func, block.name, index, scope, order)
+            "cache_read",
+            lambda: primitives.cache_read(self.func, block.name, index, scope, order, accesses),
         )
         args = {
             "block": block.id,
             "index": index,
             "scope": scope,
             "order": None if order is None else tuple(order),
+            "accesses": None if accesses is None else tuple(accesses),
         }
         return self._block("cache_read", args, name)
 

@@ -67,7 +67,9 @@ STEPS: dict[str, Step] = {
     "compute_inline": Step({"block": "block"}, "none"),
     "reverse_compute_inline": Step({"block": "block"}, "none"),
     "cache_read": Step(
-        {"block": "block", "index": "int", "scope": "scope", "order": "order"}, "block", {"order": None}
+        {"block": "block", "index": "int", "scope": "scope", "order": "order", "accesses": "order"},
+        "block",
+        {"order": None, "accesses": None},
     ),
     "cache_write": Step({"block": "block", "index": "int", "scope": "scope"}, "block"),
     "set_scope": Step({"block": "block", "index": "int", "scope": "scope"}, "none"),

@@ -67,6 +67,17 @@ def lane_use(load: Load, it: Var) -> str:
     return "pack" if len(dims) == 1 and load.indices[dims[0]].atom == it else "bad"
 
 
+def lane_uses(reads: list[Load], it: Var) -> dict[Buffer, str]:
+    """How each buffer meets lanes along `it`; `bad` where a copy of what the lanes read could not be what
+    else is read of it."""
+    found: dict[Buffer, str] = {}
+    for x in reads:
+        use = lane_use(x, it)
+        both = {use, found.get(x.buffer, use)}
+        found[x.buffer] = use if len(both) == 1 else "unit" if both == {"unit", "none"} else "bad"
+    return found
+
+
 def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contraction]:
     """Every structure that the rule knows for the group; the scalar one comes last. A reduction to one number
     has none: its steps would have to be dealt out to several accumulators first."""
@@ -90,7 +101,7 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
     for n, (it, kind) in enumerate(zip(main.iters, main.kinds, strict=True)):
         if kind is IterKind.REDUCE or (it.extent.const or 0) < 2:
             continue
-        use = {x.buffer: lane_use(x, it) for x in reads}
+        use = lane_uses(reads, it)
         if n in batches(main) and set(use.values()) != {"unit"}:
             continue
         if _scatters(main, n) and any(m != n for m in rows):
@@ -103,6 +114,8 @@ def contractions(func: PrimFunc, group: Group, target: Target) -> Iterator[Contr
         if once & set(must):
             continue
         free = produced | once
+        # One copy would not serve what the lanes move and what they do not.
+        free |= {x.buffer for x in reads if use[x.buffer] == "unit" and lane_use(x, it) == "none"}
         may = [b for b, u in use.items() if u == "unit" and b not in (*free, *must) and len(b.shape) > 1]
         found += [(n, packed) for packed in (must, *((*must, b) for b in may))]
     extents = [main.iters[n].extent.const or 0 for n, _ in found]

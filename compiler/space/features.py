@@ -67,17 +67,22 @@ class _Features:
         self.steps = self.taken_together()
 
     def taken_together(self) -> int:
-        """The extent of an unrolled loop right around the lanes whose steps lie next to each other in every
-        read, and fill the word that a lane adds up; 1 where there is none."""
+        """The extent of an unrolled loop right around the lanes whose steps lie next to each other in both
+        factors of a product, with nothing between one lane's steps and the next one's, and fill the word that
+        a lane adds up; 1 where there is none."""
         if len(self.path) < 2 or self.path[0].kind is not LoopKind.VECTORIZED:
             return 1
-        steps, reads = self.path[1], self.accesses[1:]
+        lane, steps, reads = self.path[0].var, self.path[1], self.accesses[1:]
         count = steps.var.extent.const or 1
         together = all(
-            i and i[-1].coefficient(steps.var) == 1 and count * b.dtype.bytes == WORD for b, i in reads
+            i
+            and i[-1].coefficient(steps.var) == 1
+            and i[-1].coefficient(lane) in (0, count)
+            and count * b.dtype.bytes == WORD
+            for b, i in reads
         )
         is_reduced = all(steps.var not in i.vars() for i in self.accesses[0][1])
-        return count if reads and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
+        return count if len(reads) == 2 and together and is_reduced and steps.kind is LoopKind.UNROLLED else 1
 
     def source(self, x: Load) -> Load:
         """What a read of registers finds there, if a copy of memory: as a read of that memory."""
@@ -130,11 +135,13 @@ class _Features:
         # One load instruction fetches all lanes, or one element for all of them; a strided read is a load for
         # each lane.
         loads_, across = [], []
+        # A number of lanes that is still open may turn out to be 1.
+        several = self.c.let(f"{lanes} >= 2.0") if lanes[0] in "kv" else "1.0"
         for slot in range(1, len(self.accesses)):
             elements, at_once = self.elements(slot, tile), lanes if strides[slot] == "1.0" else repr(together)
             loads_.append(self.c.let(f"{elements} / {at_once}") if at_once != "1.0" else elements)
             if self.across[slot] and strides[slot] == "1.0" and lanes != "1.0":
-                across.append(loads_[-1])
+                across.append(self.c.product([loads_[-1], several]))
         out += [self.c.sum(loads_), self.c.sum(across)]
         out += [*strides, self.stored_lanes()]
         padded = self.padded(tile)

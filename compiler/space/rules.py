@@ -10,6 +10,7 @@ from ..ir import Block, IterKind, PrimFunc
 from ..schedule import Schedule
 from ..target import Target
 from .ahead import constants_of
+from .apart import apart
 from .channels_last import channel_dot_products
 from .containment import Broken, contained
 from .contraction import contractions
@@ -73,8 +74,18 @@ RULES: tuple[Rule, ...] = (rows, convolutions, dots, contractions, put_together,
 
 
 def structures(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
-    """Every structure of a group, rule by rule. Where conversions can leave the loops, the other ones are
-    worth a sketch only if none of those can be made."""
+    """Every structure of a group, first those that read an array at two places as two arrays."""
+    yield from contained(_apart, func, group, target)
+    yield from of_arrays(func, group, target)
+
+
+def _apart(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    return apart(func, group, target, of_arrays)
+
+
+def of_arrays(func: PrimFunc, group: Group, target: Target) -> Iterator[Structure]:
+    """Every structure that reads arrays as they are, rule by rule. Where conversions can leave the loops, the
+    other ones are worth a sketch only if none of those can be made."""
     direct = any(not isinstance(s, Broken) for s in contained(_every_dot_product, func, group, target))
     # What is read only once is converted where it is read.
     found = [] if direct or group.rows else list(contained(_few_integers, func, group, target))

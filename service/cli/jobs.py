@@ -11,7 +11,7 @@ import typer
 from ...db.words import LIMITS
 from ..views import JobView
 from .exits import CommandError, Exit
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import FINITE, AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import show, show_json_line, table
 from .progress import describe, follow, speed, state_line
 from .report import model_line, time_line
@@ -100,9 +100,12 @@ def resume_job(
 def extend_job(
     job: JobId,
     trials: Annotated[int | None, typer.Option(min=1, help="Candidates to measure, all in all.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit, all in all.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.001, max=FINITE, help="Time limit, all in all.")
+    ] = None,
     target_seconds: Annotated[
-        float | None, typer.Option(min=1e-12, help="A schedule that takes at most so long is good enough.")
+        float | None,
+        typer.Option(min=1e-12, max=FINITE, help="A schedule that takes at most so long is good enough."),
     ] = None,
     patience: Annotated[
         int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
@@ -156,7 +159,7 @@ def ask_trials(
 def tell_trial(
     job: JobId,
     number: Annotated[int, typer.Argument(min=0, help="The trial.", show_default=False)],
-    seconds: Annotated[float | None, typer.Option(min=0.0, help="Seconds of one call.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.0, max=FINITE, help="Seconds of one call.")] = None,
     failure: Annotated[str | None, typer.Option(help="How it failed, such as run_error.")] = None,
     message: Annotated[str, typer.Option(help="With --failure: what happened.")] = "",
     url: Url = None,

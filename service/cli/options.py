@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,9 @@ import typer
 from ..client import Client
 from ..settings import Settings, load
 from .exits import CommandError, Exit
+
+FINITE = sys.float_info.max
+"""The most that an option in seconds takes: JSON has no infinity, and a limit that never ends is none."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 Url = Annotated[str | None, typer.Option("--url", help="The server. [TILEWRIGHT_URL]", show_default=False)]

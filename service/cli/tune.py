@@ -12,7 +12,7 @@ import typer
 from ...db.words import HISTORIES
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
-from .options import AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import say, show
 from .progress import follow, speed, state_line
 from .report import model_line, time_line
@@ -29,9 +29,12 @@ def tune(
     workload: Workload,
     target: Target = "llvm",
     trials: Annotated[int, typer.Option(min=1, help="Candidates to measure.")] = 64,
-    seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit of the search.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.001, max=FINITE, help="Time limit of the search.")
+    ] = None,
     target_seconds: Annotated[
-        float | None, typer.Option(min=1e-12, help="A schedule that takes at most so long is good enough.")
+        float | None,
+        typer.Option(min=1e-12, max=FINITE, help="A schedule that takes at most so long is good enough."),
     ] = None,
     patience: Annotated[
         int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
@@ -117,7 +120,7 @@ def _suggestions(path: Path | None) -> list[dict[str, Any]]:
         return []
     try:
         said = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandError(f"--suggest {path}: {error}", Exit.USAGE) from error
     found = said if isinstance(said, list) else [said]
     if not all(isinstance(one, dict) for one in found):
@@ -159,7 +162,7 @@ def _tune_here(
             words = describe(seen[-1]) if seen else "before the first trial ended"
             say(f"interrupted: {words}; what was measured is kept in {db}, and --resume goes on")
             raise
-        except TargetError as error:
+        except (TargetError, ValueError) as error:
             raise CommandError(str(error), Exit.USAGE) from error
         except (TuningError, MeasureError) as error:
             raise CommandError(str(error)) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .exits import CommandError, Exit
-from .options import AsJson, Db, settings_of
+from .options import FINITE, AsJson, Db, settings_of
 from .output import say, show, table
 from .progress import speed
 from .tune import Target
@@ -42,9 +41,11 @@ def tune_tasks(
     trials: Annotated[
         int | None, typer.Option(min=1, help="Candidates to measure in all; 64 for each task.")
     ] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.001, help="Time limit of the search.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.001, max=FINITE, help="Time limit of the search.")
+    ] = None,
     target_seconds: Annotated[
-        float | None, typer.Option(min=1e-12, help="A weighted sum of times that is good enough.")
+        float | None, typer.Option(min=1e-12, max=FINITE, help="A weighted sum of times that is good enough.")
     ] = None,
     patience: Annotated[
         int | None, typer.Option(min=1, help="So many trials in a row without a new best end the search.")
@@ -114,7 +115,7 @@ def _list_in(text: str) -> list[Any] | None:
         return None
     try:
         read = json.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CommandError(f"{text}: not JSON: {error}", Exit.USAGE) from error
     return read if isinstance(read, list) else None
 
@@ -139,7 +140,7 @@ def _task(entry: Any, where: str) -> WeightedTask:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= FINITE
 
 
 def _json(record: TasksRecord) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.db import Conflict, JobOver, NotFound, SettlementMismatch
+from tilewright.db import Conflict, InvalidValue, JobOver, NotFound, SettlementMismatch
 from tilewright.db.records import Settlement
 
 
@@ -110,3 +110,11 @@ def test_a_paused_job_hands_out_nothing_new(scene, job):
     assert numbers(scene.store.hand_out(job.id, "ann", 3)) == [0]
     scene.store.tell_outside(job.id, 0, told())
     assert scene.store.hand_out(job.id, "ann", 3) == []
+
+
+@pytest.mark.parametrize("seconds", [5e-324, 1e-320, 1e-16])
+def test_a_time_that_no_call_can_take_is_refused(scene, job, seconds):
+    scene.store.hand_out(job.id, "ann")
+    with pytest.raises(InvalidValue, match="at least 1e-15, not "):
+        scene.store.tell_outside(job.id, 0, Settlement(seconds=seconds, samples=(seconds,)))
+    assert scene.outcomes(job)[0] == "started"

@@ -293,7 +293,9 @@ class Walk:
         if self.chance(0.4):
             order = list(range(self.rng.randint(1, 3)))
             self.rng.shuffle(order)
-        copy = self.sch.cache_read(block, self.rng.choice([0, 0, 1]), self.rng.choice(SCOPES), order=order)
+        accesses = self.rng.sample([0, 1, 2], self.rng.choice([1, 1, 2])) if self.chance(0.2) else None
+        slot, scope = self.rng.choice([0, 0, 1]), self.rng.choice(SCOPES)
+        copy = self.sch.cache_read(block, slot, scope, order=order, accesses=accesses)
         if self.chance(0.6):
             self.follow("compute_at", lambda: self.sch.compute_at(copy, self.loop(block)))
 

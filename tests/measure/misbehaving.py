@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tilewright.measure import sandbox
 from tilewright.measure.messages import Failure, MeasureInput, MeasureResult
-from tilewright.measure.program import Body, Stage
+from tilewright.measure.program import Body, Split, Stage
 
 
 @dataclass
@@ -166,6 +167,16 @@ def _forge_a_result(item: MeasureInput, stage: Stage) -> MeasureResult:
     return _succeed(item, stage)
 
 
+def _forge_in_build(item: MeasureInput, stage: Stage) -> MeasureResult:
+    os.write(sandbox.RESULT_DESCRIPTOR, b'\0\0\0\x0c{"code":[1]}')
+    time.sleep(3600)
+    return _succeed(item, stage)
+
+
+def _call_sys_exit_in_build(item: MeasureInput, stage: Stage) -> MeasureResult:
+    sys.exit("enough")
+
+
 def _write_a_huge_result(item: MeasureInput, stage: Stage) -> MeasureResult:
     stage.running()
     os.write(sandbox.RESULT_DESCRIPTOR, b"\x7f\0\0\0")
@@ -240,6 +251,47 @@ _BEHAVIOURS: dict[str, Callable[[MeasureInput, Stage], MeasureResult]] = {
 def behaves() -> _Program:
     """Each candidate does what its trace says."""
     return _Program(_behaviour)
+
+
+class Builds:
+    """Each candidate does what its trace says, where that names a build, in a process that builds several."""
+
+    def prepare(self, item: MeasureInput) -> Body | Split | Failure:
+        return Split(_build, partial(_run_built, item))
+
+
+_built: list[object] = []
+
+
+def _build(item: MeasureInput) -> bytes | Failure:
+    """Code that says who built it, as which of how many, when and where."""
+    _built.append(bytearray(item.trace.get("keeps", 0)))
+    behaviour = item.trace["behaviour"]
+    if behaviour == "refuse":
+        return Failure("constraint", "vectorize: no such loop")
+    if behaviour in _IN_BUILD:
+        _BEHAVIOURS[behaviour](item, _NoStage())
+    time.sleep(item.trace.get("takes", 0.0))
+    told = repr((os.getpid(), len(_built), time.monotonic(), sorted(os.sched_getaffinity(0))))
+    return told.encode().ljust(item.trace.get("length", 0))
+
+
+def _run_built(item: MeasureInput, code: bytes, stage: Stage) -> MeasureResult:
+    if item.trace["behaviour"] != "say_who_built":
+        return _BEHAVIOURS[item.trace["behaviour"]](item, stage)
+    stage.running()
+    raise LookupError(repr((os.getpid(), code.decode().strip())))
+
+
+class _NoStage:
+    def running(self) -> float | None:
+        raise AssertionError("a build runs nothing")
+
+
+_IN_BUILD = (
+    *("raise_in_build", "crash_in_build", "hang_in_build", "allocate_without_end_in_build", "say_bad_alloc"),
+    *("close_everything_and_exit", "forge_in_build", "call_sys_exit_in_build", "look_around"),
+)
 
 
 class Refuses:

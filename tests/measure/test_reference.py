@@ -25,6 +25,7 @@ from tilewright.measure import reference
 from tilewright.measure.candidate import Candidate
 from tilewright.measure.machine import memory_of_this_machine
 from tilewright.measure.messages import Failure, Limits, MeasureInput
+from tilewright.measure.program import Split
 from tilewright.measure.reference import Reference, allowance, confined
 from tilewright.measure.runner import Runner
 
@@ -163,7 +164,7 @@ def test_a_failure_that_was_not_the_workloads_own_is_tried_again(monkeypatch: py
     with monkeypatch.context() as patched:
         patched.setattr(reference, "expected", lambda func, arrays: os.kill(os.getpid(), 9))
         assert isinstance(program.prepare(one), Failure)
-    assert callable(program.prepare(one))
+    assert isinstance(program.prepare(one), Split)
 
 
 def test_references_are_forgotten_when_they_are_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -442,11 +442,28 @@ def _cancel_the_first_job(api: Api) -> None:
     [
         (("--history", "forget"), "--history is use or ignore, not 'forget'"),
         (("--suggest", "/nowhere.json"), "--suggest /nowhere.json: "),
+        (("--seconds", "inf"), "'--seconds'"),
+        (("--trials", str(2**70)), "a budget's trials is below 2**53, not "),
+        (("--seed", str(2**70)), "a seed is an integer of less than 2**53, not "),
+        (("--target-seconds", "inf"), "'--target-seconds'"),
     ],
 )
 def test_wrong_beginnings_of_a_search_end_with_64(tw: Command, options: tuple[str, ...], said: str) -> None:
     code, _, err = tw("tune", json.dumps(MATMUL), *options)
     assert (code, said in err) == (64, True)
+
+
+def test_a_suggestion_that_is_nested_too_deeply_ends_with_64(tw: Command, tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    code, _, err = tw("tune", json.dumps(MATMUL), "--suggest", str(path))
+    assert (code, f"--suggest {path}: " in err) == (64, True)
+
+
+@pytest.mark.parametrize("number", ["inf", "nan", "-1"])
+def test_a_time_that_is_none_is_not_told(tw: Command, number: str) -> None:
+    code, _, err = tw("jobs", "tell", "job_000000000000", "0", "--seconds", number)
+    assert (code, "'--seconds'" in err) == (64, True)
 
 
 _BASE_ALONE = """

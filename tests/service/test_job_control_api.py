@@ -15,6 +15,7 @@ from tilewright.service.client import ApiError, Client
 
 COMPLETE = (409, "already-complete", "The job has used its budget up")
 CONFLICT = (409, "conflict", "The request is out of date")
+OVER = (409, "job-over", "The job has ended")
 INVALID = (422, "invalid-request", "The request does not say what this route needs")
 
 
@@ -97,7 +98,7 @@ def test_a_paused_job_keeps_its_results_and_gives_nothing_out(api: Api) -> None:
 def test_there_is_nothing_to_pause_of_a_job_that_is_over(api: Api) -> None:
     job = in_state(api.store, "completed")
     detail = f"job {job.id} is completed: there is nothing to pause"
-    assert api.http.post(f"/v1/jobs/{job.id}:pause").json() == problem(*CONFLICT, detail)
+    assert api.http.post(f"/v1/jobs/{job.id}:pause").json() == problem(*OVER, detail)
 
 
 def test_the_time_of_a_paused_job_stands_still(api: Api) -> None:

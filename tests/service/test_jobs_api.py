@@ -86,7 +86,15 @@ def test_a_job_shows_what_its_cost_model_is_worth_and_where_its_time_went(api: A
         "distrusted_rounds": 0,
         "metrics": "scikit-learn 1.9.1",
     }
-    seconds = {"generate": 0.1, "features": 0.2, "train": 0.3, "propose": 0.4, "build": 5.0, "run": 6.0}
+    seconds = {
+        "generate": 0.1,
+        "features": 0.2,
+        "train": 0.3,
+        "propose": 0.4,
+        "load": 0.5,
+        "build": 5.0,
+        "run": 6.0,
+    }
     for n in (8, 24):
         overall = {**model, "trials": n}
         api.store.add_event(job, "model", json.dumps({"batch": n, "trials": 8, "overall": overall}))

@@ -99,6 +99,7 @@ def test_a_job_that_is_over_takes_no_result(api: Api, job: str) -> None:
     [
         ({"number": 0, "seconds": -1.0}, "/seconds"),
         ({"number": 0, "seconds": 0.0}, "/seconds"),
+        ({"number": 0, "seconds": 1e-320}, "/seconds"),
         ({"number": 0, "seconds": "fast"}, "/seconds"),
         ({"number": -1, "seconds": 0.5}, "/number"),
         ({"number": 0, "seconds": 0.5, "samples": [0.5, -0.1]}, "/samples/1"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,7 +158,7 @@ def test_a_small_space_is_measured_whole_and_then_exhausted(strategy: object, po
 def test_few_legal_points_in_a_space_too_large_to_enumerate_are_found_and_exhausted(strategy: object) -> None:
     shape = {f"k{n}": range(1, 17) for n in range(5)}
     searched = session(space(shape, rules={"corner": lambda pop: (pop > 1).sum(axis=1) > 0}), strategy, 64)
-    columns = searched._space.sketches[0].columns
+    columns = searched._proposals._space.sketches[0].columns
     object.__setattr__(columns, "random", lambda n, rng: np.ones((n, 5), dtype=np.int64))
     begun = time.thread_time()
     run(searched, lambda candidate: Outcome(seconds=1.0))
@@ -334,3 +335,9 @@ def test_of_a_space_that_has_grown_by_two_points_only_those_are_measured() -> No
 def test_a_session_without_room_for_a_trial_is_refused(option: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         session(tiles(), Random(), **{"trials": 8, option: 0})
+
+
+@pytest.mark.parametrize("seed", [1.5, "7", None, True, 2**53, -(2**70)])
+def test_a_seed_that_is_no_integer_is_refused(seed: Any) -> None:
+    with pytest.raises(ValueError, match=f"^a seed is an integer of less than 2\\*\\*53, not {seed!r}$"):
+        session(tiles(), Random(), 8, seed=seed)

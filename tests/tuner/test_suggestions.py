@@ -13,6 +13,7 @@ from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.topi import create
 from tilewright.db import Store, open_store
 from tilewright.tuner.errors import SuggestionRefused
+from tilewright.tuner.opening import open_task
 
 
 @pytest.fixture
@@ -84,6 +85,15 @@ def test_a_trace_that_does_not_apply_is_refused_before_anything_is_recorded(
     with pytest.raises(SuggestionRefused, match=r"suggestions\[0\]: the trace does not apply to 'softmax'"):
         tw.tune(other, store=store, suggestions=[by_hand(func)], progress=False)
     assert store.jobs().items == ()
+
+
+def test_a_knob_beyond_64_bits_is_refused_by_name(func: PrimFunc) -> None:
+    best = tw.ask_tell(func, trials=1).ask()[0]
+    (sketch,) = (s for s in open_task(func, tw.Target.parse("llvm")).space.sketches if s.name == best.sketch)
+    knobs = {knob.name: 2**70 for knob in sketch.columns.knobs}
+    first = sketch.columns.knobs[0].name
+    with pytest.raises(SuggestionRefused, match=f"knob '{first}' of sketch .* needs an integer of 64 bits"):
+        tw.ask_tell(func, trials=1, suggestions=[{"sketch": best.sketch, "knobs": knobs}])
 
 
 def test_what_is_no_suggestion_is_refused(func: PrimFunc) -> None:

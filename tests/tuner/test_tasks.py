@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tilewright.measure.messages import MeasureInput, MeasureResult
 from tilewright.tuner.budget import Budget
 from tilewright.tuner.errors import NotASqlStore, UnknownStrategy
 from tilewright.tuner.snapshot import Snapshot
+from tilewright.tuner.strategies import DEFAULT
 from tilewright.tuner.task import TuningTask
 from tilewright.tuner.tasks import TasksTuner, tune_tasks
 from tilewright.tuner.tasks_record import TasksRecord
@@ -345,6 +347,11 @@ def test_an_observer_hears_of_every_trial_by_its_task() -> None:
         ([func("f")], "a task is \\(func, weight\\[, target\\]\\) or WeightedTask\\(func=…\\), not "),
         ([(func("f"), 1.0), (func("g"), 2.0)], "tasks 'f' and 'g' are one workload: give it once, with both"),
         ([(func("f"), 0.0)], "the weight of task 'f' is finite and above 0, not 0.0"),
+        ([(func("f"), "3")], "the weight of task 'f' is finite and above 0, not '3'"),
+        (
+            [WeightedTask(func="f")],  # type: ignore[arg-type]
+            "a task is \\(func, weight\\[, target\\]\\) or WeightedTask\\(func=…\\), not W",
+        ),
         ([WeightedTask(func=func("f"), patience=0)], "a budget's patience is at least 1, not 0"),
     ],
 )
@@ -377,6 +384,18 @@ def test_tasks_are_called_by_their_programs_or_as_they_wish() -> None:
         ("matmul (2)", 2.0),
         ("copy", 1.0),
     ]
+
+
+def test_a_name_that_is_taken_is_no_tasks_second_name() -> None:
+    sizes = [topi.create({"op": "matmul", "m": m, "n": 8, "k": 8, "dtype": "float32"}) for m in (8, 16, 32)]
+    names = ["a", "a", "a (2)"]
+    tasks = [WeightedTask(func=func, name=name) for func, name in zip(sizes, names, strict=True)]
+    assert list(named_tasks(tasks, "llvm")) == ["a", "a (2)", "a (2) (2)"]
+
+
+def test_tasks_are_searched_as_one_is_where_nothing_else_is_said() -> None:
+    assert signature(tune_tasks).parameters["strategy"].default == DEFAULT
+    assert TasksTuner(tasks={}, hardware=HERE, budget=Budget(8)).strategy == DEFAULT
 
 
 def test_one_workload_may_be_tuned_for_two_targets() -> None:

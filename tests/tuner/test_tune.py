@@ -12,11 +12,12 @@ import pytest
 from rich.console import Console
 from synthetic import WORKLOAD, FakeMachine, space, task, tile_seconds, tiles
 
-from tilewright.compiler.target import Hardware
+from tilewright.compiler.target import Hardware, Target
 from tilewright.db import Store, open_store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
 from tilewright.tuner.model_quality import ModelQuality
+from tilewright.tuner.opening import open_task
 from tilewright.tuner.progress import TerminalProgress, describe
 from tilewright.tuner.pruning import pruned
 from tilewright.tuner.record import TuningRecord
@@ -282,6 +283,30 @@ def test_an_unknown_strategy_is_refused_before_anything_is_recorded(store: Store
 def test_a_budget_without_room_for_a_trial_is_refused(budget: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^a budget's (trials|seconds|target_seconds|patience) is "):
         tune(**budget)
+
+
+def test_a_history_that_is_none_is_refused_before_anything_is_recorded(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"^history is use or ignore, not 'forget'$"):
+        tune(store=store, history="forget")
+    assert store.jobs().items == ()
+
+
+def test_a_seed_that_no_store_takes_is_refused_before_anything_is_recorded(store: Store) -> None:
+    with pytest.raises(ValueError, match=r"^a seed is an integer of less than"):
+        tune(store=store, seed=2**53)
+    assert store.jobs().items == ()
+
+
+@pytest.mark.parametrize("func", [None, "matmul", [1]])
+def test_what_is_no_program_is_refused_by_name(func: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"^what is tuned is a PrimFunc, such as te\.create_prim_func makes, not "
+    ):
+        open_task(func, Target.parse("llvm"))
+
+
+def test_a_record_is_printed_without_the_columns_of_its_features() -> None:
+    assert "array" not in repr(tune())
 
 
 def snapshot(**more: Any) -> Snapshot:

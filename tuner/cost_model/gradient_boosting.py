@@ -46,6 +46,13 @@ class XGBoost:
         self._members = members
         self._boosters: list[Any] = []
 
+    @staticmethod
+    def load() -> Any:
+        """The library, which takes most of a second to load the first time."""
+        import xgboost
+
+        return xgboost
+
     @property
     def name(self) -> str:
         return f"xgboost {version('xgboost')}"
@@ -65,10 +72,7 @@ class XGBoost:
         return np.stack([np.asarray(b.inplace_predict(rows), dtype=np.float32) for b in self._boosters])
 
     def _boost(self, training: TrainingSet, rounds: int) -> None:
-        # Loading it takes most of a second: not before there is something to learn, when the first candidates
-        # are being measured.
-        import xgboost
-
+        xgboost = self.load()
         parameters = dict(self.PARAMETERS)
         if self._objective == "rank":
             parameters |= {"objective": "rank:pairwise"}

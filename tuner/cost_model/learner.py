@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from ..outcome import Trial
 from ..prior import Prior
+from ..time_split import Stopwatch
 from .base import CostModel
+from .gradient_boosting import XGBoost
 from .training import learnable, training_set
 
 __all__ = ["Learner"]
@@ -34,13 +36,25 @@ class Learner:
     make: Callable[[], CostModel]
     _kept: dict[tuple[Told, int], CostModel] = field(default_factory=dict, repr=False)
 
-    def taught(self, history: Sequence[Trial], prior: Prior | None = None) -> CostModel | None:
+    def taught(
+        self, history: Sequence[Trial], prior: Prior | None = None, watch: Stopwatch | None = None
+    ) -> CostModel | None:
         """The model for this history; None while it has nothing to learn from (no trial with a time, of known
-        features, and no prior)."""
+        features, and no prior). `watch` counts the parts `load` and `train`."""
         trials = learnable(history)
         timed = any(trial.outcome.seconds is not None for trial in trials)
         if not timed and (prior is None or not len(prior)):
             return None
+        watch = watch or Stopwatch()
+        if isinstance(self.make(), XGBoost):
+            # Most of a second, and so not before there is something to learn: by then, where there is a
+            # processor to spare, candidates are being measured meanwhile.
+            with watch.part("load"):
+                XGBoost.load()
+        with watch.part("train"):
+            return self._taught(trials, prior)
+
+    def _taught(self, trials: Sequence[Trial], prior: Prior | None) -> CostModel:
         since = turning_point(len(trials))
         if len(trials) < FIRST:
             return self._anew(trials, prior)

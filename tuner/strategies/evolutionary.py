@@ -40,8 +40,7 @@ class Evolutionary:
         wild = spread(view, count, rng)
         if view.batch == 0:
             yield from view.defaults[: (count + 1) // 2]
-        with view.watch.part("train"):
-            model = self._taught(view)
+        model = self._taught(view)
         if model is None:
             yield from wild
             return
@@ -57,7 +56,7 @@ class Evolutionary:
     def _taught(self, view: View) -> CostModel | None:
         if not self._learner:
             self._learner.append(Learner(self.cost_model))
-        return self._learner[0].taught(view.history, view.prior)
+        return self._learner[0].taught(view.history, view.prior, view.watch)
 
     def _guided(self, view: View, model: CostModel, rng: Generator) -> Iterator[Point]:
         """Points by predicted score, best first."""

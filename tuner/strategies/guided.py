@@ -73,8 +73,7 @@ class Guided:
     def propose(self, view: View, count: int, rng: Generator) -> Iterator[Point]:
         if view.batch == 0:
             yield from view.defaults[: (count + 1) // 2]
-        with view.watch.part("train"):
-            model = self._taught(view)
+        model = self._taught(view)
         if model is None:
             yield from filling(view, rng)
             return
@@ -92,7 +91,7 @@ class Guided:
     def _taught(self, view: View) -> CostModel | None:
         if not self._learner:
             self._learner.append(Learner(self.cost_model))
-        return self._learner[0].taught(view.history, view.prior)
+        return self._learner[0].taught(view.history, view.prior, view.watch)
 
     def _chosen(
         self, view: View, model: CostModel, begun: int, count: int, rng: Generator, wild: Iterator[Point]

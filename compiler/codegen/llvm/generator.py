@@ -9,7 +9,7 @@ from ...target import Target
 from ...target.triple import system_of
 from ..lower import lower
 from ..lowered import Lowered
-from .jit import LoadedObject, compile_ir, emit_assembly, emit_object, joined
+from .jit import LoadedObject, compile_ir, emit_assembly, emit_object, joined, load_object
 from .pool import DECLARATION, exported_pool
 
 
@@ -21,6 +21,12 @@ class Generator:
 
     def load(self, lowered: Lowered, target: Target) -> LoadedObject:
         return compile_ir(lowered.text, target, lowered.symbols)
+
+    def compile(self, lowered: Lowered, target: Target) -> bytes:
+        return emit_object(lowered.text, target)
+
+    def load_compiled(self, lowered: Lowered, target: Target, code: bytes) -> LoadedObject:
+        return load_object(lowered.text, target, lowered.symbols, code)
 
     def emit_object(self, lowered: Sequence[Lowered], target: Target, metadata: bytes) -> bytes:
         texts = [*(one.text for one in lowered), _constant(metadata, target.triple)]

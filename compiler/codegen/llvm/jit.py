@@ -75,10 +75,14 @@ def compile_ir(text: str, target: Target, functions: Iterable[str]) -> LoadedObj
     this machine lacks a feature of the target, when the text is wrong or defines no function of such a name,
     and when it declares a library function.
     """
-    names = tuple(functions)
     _check_loadable(target)
-    code = emit_object(text, target)
-    addresses, keep = _load(code, names, text, target)
+    return load_object(text, target, functions, emit_object(text, target))
+
+
+def load_object(text: str, target: Target, functions: Iterable[str], code: bytes) -> LoadedObject:
+    """Load into this process what `emit_object` made of the text. Raises BuildError, as `compile_ir` does."""
+    _check_loadable(target)
+    addresses, keep = _load(code, tuple(functions), text, target)
     return LoadedObject(text, target, code, addresses, keep)
 
 

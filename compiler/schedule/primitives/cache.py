@@ -44,8 +44,18 @@ def _copy(name: str, source: Buffer, target: Buffer, order: Sequence[int]) -> tu
     return nest(loops, block)
 
 
+def accesses_of(block: Block, buffer: Buffer) -> list[tuple[Poly, ...]]:
+    """The different places at which a block reads a buffer, in the order of the text."""
+    return list(dict.fromkeys(x.indices for x in loads(block.value) if x.buffer is buffer))
+
+
 def check_cache_read(
-    func: PrimFunc, block: Block, index: int, scope: str, order: Sequence[int] | None
+    func: PrimFunc,
+    block: Block,
+    index: int,
+    scope: str,
+    order: Sequence[int] | None,
+    accesses: Sequence[int] | None = None,
 ) -> Buffer:
     """The buffer to copy: read by the block, and complete before the block's nest begins."""
     check_scope(func, block, scope, "cache_read")
@@ -62,6 +72,7 @@ def check_cache_read(
         rank = len(buffer.shape)
         reason = f"order must be a permutation of the {rank} dimensions of {buffer.name}, got {list(order)}"
         raise ScheduleError("cache_read", reason, func, block)
+    _check_accesses(func, block, buffer, accesses)
     root = root_of(func, block.name)
     if any(root_of(func, w.name) >= root for w in writers(func, buffer)):
         reason = (
@@ -71,17 +82,40 @@ def check_cache_read(
     return buffer
 
 
+def _check_accesses(func: PrimFunc, block: Block, buffer: Buffer, accesses: Sequence[int] | None) -> None:
+    """Some of the block's different accesses, each at most once."""
+    if accesses is None:
+        return
+    there = [f"[{', '.join(map(str, i))}]" for i in accesses_of(block, buffer)]
+    given = accesses if isinstance(accesses, Sequence) else ()
+    numbers = {n for n in given if type(n) is int and 0 <= n < len(there)}
+    if not numbers or len(numbers) < len(given):
+        names = ", ".join(f"{n}: {buffer.name}{i}" for n, i in enumerate(there))
+        reason = f"accesses is a list of some of {names}, each once, got {accesses!r}"
+        raise ScheduleError("cache_read", reason, func, block)
+
+
 def cache_read(
-    func: PrimFunc, name: str, index: int, scope: Scope, order: Sequence[int] | None = None
+    func: PrimFunc,
+    name: str,
+    index: int,
+    scope: Scope,
+    order: Sequence[int] | None = None,
+    accesses: Sequence[int] | None = None,
 ) -> tuple[PrimFunc, str]:
     """The block reads its `index`-th read buffer through a copy, whose dimensions may be permuted by `order`.
 
     before: `C[i] = A[i] * 2`; after: `A_local[i] = A[i]` in a nest of its own, then `C[i] = A_local[i] * 2`
+    accesses: which of the different places at which the block reads the buffer are read from the copy, by
+    their numbers in the order of the text; all where it is None. With [1], `C[i] += A[i] * A[i + 1]` becomes
+    `C[i] += A[i] * A_local[i + 1]`.
     Returns the program and the name of the copying block. Refused: a buffer written in the block's own loop
     nest.
     """
     _, block = find_block(func, name, "cache_read")
-    buffer = check_cache_read(func, block, index, scope, order)
+    buffer = check_cache_read(func, block, index, scope, order, accesses)
+    places = accesses_of(block, buffer)
+    moved = places if accesses is None else [places[n] for n in accesses]
     order = tuple(order) if order is not None else tuple(range(len(buffer.shape)))
 
     def permuted(indices: Sequence[Poly]) -> tuple[Poly, ...]:
@@ -94,7 +128,7 @@ def cache_read(
     root = root_of(func, name)
 
     def put(x: Load) -> Expr:
-        return Load(copy, permuted(x.indices)) if x.buffer is buffer else x
+        return Load(copy, permuted(x.indices)) if x.buffer is buffer and x.indices in moved else x
 
     def visit(s: Stmt) -> Stmt:
         return replace(s, value=map_loads(s.value, put)) if type(s) is Block and s.name == name else s

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.compiler import interpret
+from tilewright.compiler import interpret, te
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.schedule import Schedule, ScheduleError
 from tilewright.compiler.schedule.steps import STEPS
@@ -189,6 +189,19 @@ def test_a_matmul_keeps_its_meaning(
     keeps_its_meaning(matmul, steps)
 
 
+def cache_read_one_access(s: Schedule) -> None:
+    c = s.get_block("C")
+    s.compute_at(s.cache_read(c, 0, "local", order=[1, 0], accesses=[1]), s.get_loops(c)[0])
+
+
+def test_one_of_two_accesses_to_an_array_is_cached(
+    keeps_its_meaning: Callable[[PrimFunc, Steps], None],
+) -> None:
+    a, k = te.placeholder((6, 5), "float32", name="A"), te.reduce_axis((0, 5), name="k")
+    c = te.compute((6, 6), lambda i, j: te.sum(a[i, k] * a[j, k], axis=k), name="C")
+    keeps_its_meaning(te.create_prim_func([a, c], name="own_product"), cache_read_one_access)
+
+
 def test_every_step_that_changes_a_program_has_a_golden_text() -> None:
     golden = Path(__file__).parents[2] / "golden" / "schedule"
     texts = "".join(p.read_text() for p in sorted(golden.iterdir()))
@@ -209,8 +222,6 @@ def test_a_cache_write_after_a_decomposed_init_writes_back_after_the_last_step(m
 
 
 def test_an_init_is_not_decomposed_outside_of_a_loop_that_repeats_the_steps() -> None:
-    from tilewright.compiler import te
-
     a = te.placeholder((4, 8), "float32", name="A")
     k = te.reduce_axis((0, 8), name="k")
     total = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="total")

@@ -212,6 +212,14 @@ def test_a_buffer_that_is_not_read_is_not_cached(matmul: PrimFunc) -> None:
     )
 
 
+def test_accesses_that_a_block_does_not_make_are_not_cached(matmul: PrimFunc) -> None:
+    sch = Schedule(matmul)
+    for accesses in ([1], [], [0, 0]):
+        assert reason_of(lambda a=accesses: sch.cache_read(sch.get_block("C"), 0, "local", accesses=a)) == (
+            f"cache_read: accesses is a list of some of 0: A[i, k], each once, got {accesses}"
+        )
+
+
 def test_an_unknown_scope_lists_the_known_ones(matmul: PrimFunc) -> None:
     sch = Schedule(matmul)
     assert reason_of(lambda: sch.cache_write(sch.get_block("C"), 0, "shared")) == (  # type: ignore[arg-type]

@@ -48,7 +48,7 @@ def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
             return replace(s, var=var, body=tuple(stmt(x) for x in s.body))
         assert isinstance(s, Block)
         binds = tuple(at(b) for b in s.binds)
-        predicates = tuple(dict.fromkeys(p for p in map(at, s.predicates) if not proven_negative(p)))
+        predicates = needed([p for p in map(at, s.predicates) if not proven_negative(p)])
         iters = tuple(new(v) for v in s.iters)
         indices = tuple(at(i) for i in s.indices)
         value = map_loads(unguarded(map_expr(s.value, at)), lambda x: replace(x, buffer=sized(x.buffer)))
@@ -68,6 +68,12 @@ def substituted(func: PrimFunc, values: dict[Atom, Poly]) -> PrimFunc:
         return allocs.get(b, b)
 
     return replace(func, body=tuple(stmt(s) for s in func.body), allocs=tuple(allocs.values()))
+
+
+def needed(predicates: list[Poly]) -> tuple[Poly, ...]:
+    """Each once, without those that another one implies, as p < 0 follows from q < 0 where p is q - 1."""
+    once = tuple(dict.fromkeys(predicates))
+    return tuple(p for p in once if not any(((p - q).const or 0) < 0 for q in once))
 
 
 def unguarded(e: Expr) -> Expr:

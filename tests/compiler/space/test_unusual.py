@@ -178,6 +178,51 @@ def test_rows_none_of_which_can_be_read_in_lanes_leave_a_structure_out_with_the_
     assert (dict(found.errors), len(found.sketches) > 0) == ({}, True)
 
 
+def own_product(dtype: str, *, transposed: bool = False, constant: bool = False) -> PrimFunc:
+    """A · Aᵀ of 33 x 17, or Aᵀ · A."""
+    wide = {"bfloat16": "float32", "int8": "int32"}.get(dtype, dtype)
+    a = te.placeholder((17, 33) if transposed else (33, 17), dtype, name="A", constant=constant)
+    k = te.reduce_axis((0, 17), name="k")
+
+    def element(i: te.Index, j: te.Index) -> te.Value:
+        x, y = (a[k, i], a[k, j]) if transposed else (a[i, k], a[j, k])
+        return te.sum(te.cast(x, wide) * te.cast(y, wide), axis=k)
+
+    return te.create_prim_func([a, te.compute((33, 33), element, name="C")], name="own_product")
+
+
+@pytest.mark.parametrize(
+    ("func", "names"),
+    [
+        (own_product("float32"), ["lanes j, pack A_local, A as two arrays"]),
+        (
+            own_product("float32", transposed=True),
+            ["lanes j, pack A_local, A as two arrays", "lanes j"],
+        ),
+        (
+            own_product("float64", constant=True),
+            [f"lanes {x}, pack A, pack A_local, A as two arrays" for x in "ij"],
+        ),
+        (own_product("int8"), ["dot product over k, lanes j, A as two arrays"]),
+        (own_product("bfloat16"), ["dot product over k, lanes j, A as two arrays"]),
+    ],
+    ids=["float32", "transposed", "constant", "int8", "bfloat16"],
+)
+def test_the_product_of_an_array_with_its_own_transpose_is_packed_as_that_of_two(
+    func: PrimFunc, names: list[str]
+) -> None:
+    found = space_of(func, Target.parse("llvm -mcpu=sapphirerapids"))
+    assert ([s.name for s in found.sketches], dict(found.refused), dict(found.errors)) == (names, {}, {})
+    before = interpret.random_inputs(func, 1)
+    expected = interpret.expected(func, before)
+    for sketch in found.sketches:
+        for row in sketch.columns.random(2, np.random.default_rng(0)):
+            arrays = [x.copy() for x in before]
+            interpret.run(sketch.resolve(row).apply(func).func, arrays)
+            result = interpret.check(expected, arrays)
+            assert result.ok, f"{sketch.name} {sketch.config(row)}: {result.message}"
+
+
 def test_the_product_of_an_array_with_its_own_transpose_has_a_space_and_is_right() -> None:
     """One array is read along the lanes and across them: a copy of a tile of it is no box."""
     a, k = te.placeholder((33, 17), "float32", name="A"), te.reduce_axis((0, 17), name="k")
