@@ -70,7 +70,8 @@ def test_a_job_is_paused_over_a_restart_resumed_and_extended(fleet: Any, until: 
         done = fleet.finished(job)
         after = trials(client, job)
     assert (done.state, done.progress.done, sorted(after)) == ("completed", 20, list(range(20)))
-    assert {number: after[number] for number in before} == before
+    # The final rounds time the winner anew: its seconds change, but it is not measured as another trial.
+    assert {n: after[n][:2] for n in before} == {n: trial[:2] for n, trial in before.items()}
     assert len({candidate for candidate, *_ in after.values()}) == 20
 
 
