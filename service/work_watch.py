@@ -35,7 +35,11 @@ class WorkWatch:
         return frozenset(
             job.hardware
             for job in self._store.unfinished_jobs("http")
-            if job.hardware is not None
-            and job.state in ("running", "waiting")
-            and self._store.trial_counts(job.id)["pending"] > 0
+            if job.hardware is not None and job.state in ("running", "waiting") and self._has_work(job.id)
         )
+
+    def _has_work(self, job: str) -> bool:
+        """Whether trials wait to be measured, or to be timed once more in the final rounds."""
+        if self._store.trial_counts(job)["pending"] > 0:
+            return True
+        return any(retiming.outcome == "pending" for retiming in self._store.retimings(job))

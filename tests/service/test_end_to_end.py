@@ -149,7 +149,8 @@ def test_a_worker_that_is_killed_in_mid_lease_costs_no_job(house: House) -> None
         view = _finished(client, job, house)
         after = _settled(client, job)
     assert (view.state, view.progress.done) == ("completed", 24)
-    assert {number: after[number] for number in before} == before
+    # Only the winner has other seconds than at first: those of the final rounds.
+    assert {n for n in before if after[n] != before[n]} <= {view.best and view.best.trial}
 
 
 @pytest.mark.slow
@@ -169,9 +170,10 @@ def test_a_server_that_is_killed_in_mid_job_goes_on_from_the_stored_trials(house
         key = (view.workload.key, view.target.key, str(view.hardware))
         best = client.best(*key)
     assert (view.state, view.progress.done) == ("completed", 24)
-    assert {number: after[number] for number in before} == before
-    assert best is not None
-    assert best.seconds == view.progress.best_seconds == min(s for s in after.values() if s is not None)
+    # Only the winner has other seconds than at first: those of the final rounds.
+    assert {n for n in before if after[n] != before[n]} <= {view.best and view.best.trial}
+    assert best is not None and view.best is not None
+    assert best.seconds == view.progress.best_seconds == after[view.best.trial]
 
 
 def test_a_budget_that_was_measured_before_is_answered_from_history(house: House) -> None:

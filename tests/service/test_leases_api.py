@@ -160,6 +160,20 @@ def test_a_waiting_worker_gets_work_as_soon_as_there_is_some(api: Api, caller: C
     assert (answer.status_code, time.monotonic() - begun < 3) == (200, True)
 
 
+def test_a_waiting_worker_gets_trials_that_are_to_be_timed_again_as_soon_as_they_are(
+    api: Api, caller: Caller
+) -> None:
+    job = searched(api.store, count=1)
+    lease = caller.lease().json()
+    caller.post(f"/v1/leases/{lease['lease']}:settle", results=[_result(lease["items"][0])])
+    epoch = api.store.job(job.id).epoch
+    timer = threading.Timer(0.3, lambda: api.store.time_again(job.id, epoch, 0, [0]))
+    timer.start()
+    again = caller.lease(wait_seconds=20.0).json()
+    timer.join()
+    assert [item["item"] for item in again["items"]] == [lease["items"][0]["item"]]
+
+
 def test_a_waiting_worker_holds_up_nobody(api: Api, caller: Caller) -> None:
     waiting = threading.Thread(target=caller.lease, kwargs={"wait_seconds": 1.0})
     waiting.start()

@@ -18,6 +18,9 @@ ITERATIONS = 12
 NOISE = 1e-3
 """The variance of the noise that is most likely beforehand, as a part of the values' variance."""
 
+LEAST_VARIANCE = 1e-18
+"""Of a point: what is known better is known exactly."""
+
 SPREADS = (1.0, 1.5)
 """How many e-folds a scale and the noise may well be away from what is likely beforehand (one standard
 deviation)."""
@@ -110,7 +113,8 @@ class Posterior:
         Welch, Journal of Global Optimization 13, 1998)."""
         from scipy.special import ndtr
 
-        deviation = np.sqrt(self.variance)
+        # Where nothing varies (all times equal) nothing is uncertain, and no quotient means anything.
+        deviation = np.sqrt(np.maximum(self.variance, LEAST_VARIANCE))
         steps = (best - self.mean) / deviation
         density = np.exp(-0.5 * steps**2) / math.sqrt(2 * math.pi)
         return np.asarray(deviation * (steps * ndtr(steps) + density), dtype=np.float64)
