@@ -316,7 +316,8 @@ def test_a_tuning_process_that_is_killed_is_resumed_by_the_next(tmp_path: Path) 
     second = subprocess.run(command("resume"), env=environment, capture_output=True, text=True, check=True)
     with open_store(url) as store:
         after = store.trials(job.id)
-        kept = [(t.candidate_key, t.first_seconds or t.seconds) for t in after[: len(before)]]
+        told = {t.candidate_key: t.first_seconds or t.seconds for t in after}
+        kept = [(key, told[key]) for key, _ in before]
     assert second.stdout.split() == [job.id, "completed", "24"]
     assert (kept, len({t.candidate_key for t in after})) == (before, 24)
     assert json.loads(job.process)["pid"] == first.pid
