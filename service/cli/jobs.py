@@ -54,46 +54,25 @@ def show_job(
     show(view.model_dump(), as_json, lambda: _details(view))
 
 
-@app.command("cancel")
-def cancel_job(
-    job: JobId,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    as_json: AsJson = False,
-) -> None:
-    """End a job and keep what it found. A job that has ended stays as it is."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
-        view = client.cancel(_checked(job))
-    show(view.model_dump(), as_json, lambda: state_line(view))
+def _verb(name: str, does: str) -> None:
+    """A command that changes a job by the client's method of that name."""
+
+    @app.command(name, help=does)
+    def change(
+        job: JobId,
+        url: Url = None,
+        token_file: TokenFile = None,
+        insecure_http: InsecureHttp = False,
+        as_json: AsJson = False,
+    ) -> None:
+        with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+            view = getattr(client, name)(_checked(job))
+        show(view.model_dump(), as_json, lambda: state_line(view))
 
 
-@app.command("pause")
-def pause_job(
-    job: JobId,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    as_json: AsJson = False,
-) -> None:
-    """Measure no more of a job until it is resumed. Its seconds stop, and it survives restarts."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
-        view = client.pause(_checked(job))
-    show(view.model_dump(), as_json, lambda: state_line(view))
-
-
-@app.command("resume")
-def resume_job(
-    job: JobId,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    as_json: AsJson = False,
-) -> None:
-    """Let a paused, cancelled or failed job go on from what it has measured."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
-        view = client.resume(_checked(job))
-    show(view.model_dump(), as_json, lambda: state_line(view))
+_verb("cancel", "End a job and keep what it found. A job that has ended stays as it is.")
+_verb("pause", "Measure no more of a job until it is resumed. Its seconds stop, and it survives restarts.")
+_verb("resume", "Let a paused, cancelled or failed job go on from what it has measured.")
 
 
 @app.command("extend")
