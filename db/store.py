@@ -140,6 +140,9 @@ class TrialStore(Protocol):
     def top_trials(self, job_id: str, limit: int = 1) -> list[Trial]:
         """The fastest checked trials (outcome `ok`), the fastest first; among equals the lowest number."""
 
+    def crowned_trial(self, job_id: str) -> Trial | None:
+        """The fastest of the trials that won final rounds of the job; None while none has."""
+
     def settle_local(self, job_id: str, epoch: int, trial_number: int, settlement: Settlement) -> Trial:
         """Store a result measured by the process that searches (`tw.tune`), under the rules of `settle`.
 

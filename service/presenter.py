@@ -27,10 +27,6 @@ from .views import (
 )
 from .workloads import TargetSpec, Workload, WorkloadParser
 
-_NEAR = 32
-"""Trials, the fastest first, among which the winner of the final rounds is looked for: by what the search was
-told, it was one of the first three."""
-
 
 class Presenter:
     """Makes views. Workloads and targets never change under their key, so that each is read once."""
@@ -79,15 +75,23 @@ class Presenter:
         )
 
     def _best_of(self, job: Job, known: Known) -> Trial | None:
-        """Its fastest trial, or one that was known before it began and is faster. Of a job that is over, the
-        one that won the final rounds: another one's single reading may have been luckier."""
-        top = self._store.top_trials(job.id, _NEAR if job.state in FINAL_JOB_STATES else 1)
-        own = next((trial for trial in top if trial.first_seconds is not None), next(iter(top), None))
+        """Its fastest trial, or one that was known before it began and is faster."""
+        own = self._winner(job) or next(iter(self._store.top_trials(job.id, 1)), None)
         if known.best is None:
             return own
         before = self._store.trial(known.best)
         faster = own is None or (own.seconds or 0.0) >= (before.seconds or 0.0)
         return before if faster and before.seconds is not None else own
+
+    def _winner(self, job: Job) -> Trial | None:
+        """Of a job that is over, what is best-known by it, or else what won its final rounds: another trial's
+        single reading may have been luckier."""
+        if job.state not in FINAL_JOB_STATES or job.hardware is None:
+            return None
+        best = self._store.best(job.workload, job.target, job.hardware)
+        if best is not None and best.job == job.id:
+            return self._store.trial(best.trial)
+        return self._store.crowned_trial(job.id)
 
     def schedule(self, best: BestSchedule) -> ScheduleView:
         return ScheduleView(

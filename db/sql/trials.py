@@ -67,6 +67,14 @@ class TrialPart(Part):
             rows = conn.execute(query.order_by(trials.c.seconds, trials.c.number).limit(limit))
             return [trial_of(row) for row in rows]
 
+    def crowned_trial(self, job_id: str) -> Trial | None:
+        won = trials.c.job == job_id, trials.c.first_seconds.is_not(None)
+        query = select(*TRIAL_COLUMNS).where(*won).order_by(trials.c.seconds, trials.c.number).limit(1)
+        with self._database.read() as conn:
+            job_row(conn, job_id)
+            row = conn.execute(query).one_or_none()
+            return None if row is None else trial_of(row)
+
     def settle_local(self, job_id: str, epoch: int, trial_number: int, settlement: Settlement) -> Trial:
         check_settlement(settlement)
         with self._database.write() as conn:
