@@ -16,6 +16,7 @@ from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_clie
 from .output import say, show
 from .progress import follow, speed, state_line
 from .report import model_line, time_line
+from .tuning_here import tuning_here
 from .workload_argument import Workload, func_of, spec_of
 
 if TYPE_CHECKING:
@@ -131,22 +132,12 @@ def _suggestions(path: Path | None) -> list[dict[str, Any]]:
 def _tune_here(
     workload: str, target: str, limits: _Limits, seed: int, strategy: str, resume: bool, db: str
 ) -> TuningRecord:
-    try:
-        from ...compiler.target import TargetError
-        from ...db import open_store
-        from ...measure.errors import MeasureError
-        from ...tuner.errors import TuningError
+    func = func_of(workload)
+    with tuning_here(db) as store:
         from ...tuner.progress import describe
         from ...tuner.tune import tune as search
 
-        store = open_store(db)
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"tuning here needs {error.name}, which is not installed: pip install 'tilewright[server]'"
-        ) from error
-    func = func_of(workload)
-    seen: deque[Snapshot] = deque(maxlen=1)
-    with store:
+        seen: deque[Snapshot] = deque(maxlen=1)
         try:
             return search(
                 func,
@@ -162,10 +153,6 @@ def _tune_here(
             words = describe(seen[-1]) if seen else "before the first trial ended"
             say(f"interrupted: {words}; what was measured is kept in {db}, and --resume goes on")
             raise
-        except (TargetError, ValueError) as error:
-            raise CommandError(str(error), Exit.USAGE) from error
-        except (TuningError, MeasureError) as error:
-            raise CommandError(str(error)) from error
 
 
 def _record_json(record: TuningRecord) -> dict[str, Any]:

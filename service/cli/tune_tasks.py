@@ -14,6 +14,7 @@ from .options import FINITE, AsJson, Db, settings_of
 from .output import say, show, table
 from .progress import speed
 from .tune import Target
+from .tuning_here import tuning_here
 from .workload_argument import func_of
 
 if TYPE_CHECKING:
@@ -60,35 +61,20 @@ def tune_tasks(
     Each next batch of trials goes to the task that promises to save the most time, times its weight. A task
     that fails stops no other. Ends with 1 when there is a task without a schedule.
     """
-    try:
-        from ...compiler.target import TargetError
-        from ...db import open_store
-        from ...measure.errors import MeasureError
-        from ...tuner.errors import TuningError
+    with tuning_here(settings_of(db=db).db) as store:
         from ...tuner.tasks import tune_tasks as search
 
-        store = open_store(settings_of(db=db).db)
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            f"tuning here needs {error.name}, which is not installed: pip install 'tilewright[server]'"
-        ) from error
-    with store:
-        try:
-            record = search(
-                [task for text in tasks for task in _tasks_of(text)],
-                target,
-                trials,
-                seconds=seconds,
-                target_seconds=target_seconds,
-                patience=patience,
-                store=store,
-                seed=seed,
-                strategy=strategy,
-            )
-        except (TargetError, ValueError) as error:
-            raise CommandError(str(error), Exit.USAGE) from error
-        except (TuningError, MeasureError) as error:
-            raise CommandError(str(error)) from error
+        record = search(
+            [task for text in tasks for task in _tasks_of(text)],
+            target,
+            trials,
+            seconds=seconds,
+            target_seconds=target_seconds,
+            patience=patience,
+            store=store,
+            seed=seed,
+            strategy=strategy,
+        )
     show(_json(record), as_json, lambda: _text(record))
     for result in record.results:
         for message in result.space_errors.values():
