@@ -11,7 +11,7 @@ $(READY): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=/path" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[server]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[server,postgres]" --group dev
 	@touch $(READY)
 
 demo: $(READY)

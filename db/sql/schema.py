@@ -78,4 +78,4 @@ class Schema:
         )
 
 
-SCHEMA = Schema(directory=Path(__file__).parent.parent / "migrations", head="0004")
+SCHEMA = Schema(directory=Path(__file__).parent.parent / "migrations", head="0009")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.db import open_store
+from tilewright.db.sql.schema import SCHEMA
 
 CHILDREN = Path(__file__).parent / "children.py"
 
@@ -52,12 +53,12 @@ def start_together(spawn, tmp_path, processes, rounds):
 
 
 def test_eight_processes_that_start_together_all_find_the_schema(spawn, tmp_path):
-    assert start_together(spawn, tmp_path, processes=8, rounds=2) == ["0004"] * 16
+    assert start_together(spawn, tmp_path, processes=8, rounds=2) == [SCHEMA.head] * 16
 
 
 @pytest.mark.slow
 def test_eight_processes_never_fail_to_start_together(spawn, tmp_path):
-    assert start_together(spawn, tmp_path, processes=8, rounds=20) == ["0004"] * 160
+    assert start_together(spawn, tmp_path, processes=8, rounds=20) == [SCHEMA.head] * 160
 
 
 def test_events_of_several_processes_are_numbered_without_gaps(spawn, scene):
@@ -130,4 +131,4 @@ def test_a_process_killed_during_the_first_start_leaves_a_database_that_starts(s
         child.send_signal(signal.SIGKILL)
         child.wait()
         with open_store(f"sqlite:///{tmp_path}/{number}.db") as store:
-            assert store.schema_version() == "0004"
+            assert store.schema_version() == SCHEMA.head

@@ -18,10 +18,12 @@ from tilewright.db.sql.store import SqlStore
 from tilewright.db.sql.store import upgrade as upgrade_to
 from tilewright.db.sql.tables import metadata
 
-NEXT = """
+AHEAD = f"{int(SCHEMA.head) + 1:04d}"
+
+NEXT = f"""
 from alembic import op
-revision = "0005"
-down_revision = "0004"
+revision = "{AHEAD}"
+down_revision = "{SCHEMA.head}"
 def upgrade():
     op.execute("CREATE TABLE notes (text TEXT)")
 def downgrade():
@@ -39,8 +41,8 @@ def next_schema(tmp_path):
     """The schema of a program that is one version ahead."""
     directory = tmp_path / "migrations"
     shutil.copytree(SCHEMA.directory, directory, ignore=shutil.ignore_patterns("__pycache__"))
-    (directory / "versions" / "v0005_notes.py").write_text(NEXT)
-    return Schema(directory, "0005")
+    (directory / "versions" / f"v{AHEAD}_notes.py").write_text(NEXT)
+    return Schema(directory, AHEAD)
 
 
 def execute(path, *statements):
@@ -57,7 +59,7 @@ def tables_of(path):
 
 def test_a_missing_database_is_created_at_this_programs_schema(path):
     with open_store(f"sqlite:///{path}") as store:
-        assert store.schema_version() == SCHEMA.head == "0004"
+        assert store.schema_version() == SCHEMA.head
 
 
 def test_an_empty_file_gets_the_schema(path):
@@ -158,12 +160,13 @@ def test_a_database_of_the_first_schema_is_refused_with_the_command_that_helps(f
     with pytest.raises(SchemaError) as caught:
         open_store(f"sqlite:///{first_schema}")
     assert str(caught.value) == (
-        f"{first_schema} has schema 0001, older than this program's 0004: run `tilewright db upgrade`"
+        f"{first_schema} has schema 0001, older than this program's {SCHEMA.head}: "
+        "run `tilewright db upgrade`"
     )
 
 
 def test_jobs_and_trials_of_the_first_schema_are_kept_and_get_the_defaults(first_schema):
-    assert upgrade(f"sqlite:///{first_schema}") == ("0001", "0004")
+    assert upgrade(f"sqlite:///{first_schema}") == ("0001", SCHEMA.head)
     with open_store(f"sqlite:///{first_schema}") as store:
         job, trial, best = store.job("job_1"), store.trial("job_1.0"), store.best("w", "t", "h")
     assert (job.state, job.trials, job.epoch, job.done) == ("running", 8, 2, 1)
@@ -188,7 +191,7 @@ def test_an_older_schema_is_refused_with_the_command_that_helps(path, next_schem
     with pytest.raises(SchemaError) as caught:
         SqlStore.open(f"sqlite:///{path}", schema=next_schema)
     assert str(caught.value) == (
-        f"{path} has schema 0004, older than this program's 0005: run `tilewright db upgrade`"
+        f"{path} has schema {SCHEMA.head}, older than this program's {AHEAD}: run `tilewright db upgrade`"
     )
 
 
@@ -197,34 +200,35 @@ def test_a_newer_schema_is_refused_naming_both(path, next_schema):
     with pytest.raises(SchemaError) as caught:
         open_store(f"sqlite:///{path}")
     assert str(caught.value) == (
-        f"{path} has schema 0005, newer than this program's 0004: install a tilewright that knows schema 0005"
+        f"{path} has schema {AHEAD}, newer than this program's {SCHEMA.head}: "
+        f"install a tilewright that knows schema {AHEAD}"
     )
 
 
 def test_a_newer_schema_is_not_downgraded_by_an_upgrade(path, next_schema):
     SqlStore.open(f"sqlite:///{path}", schema=next_schema).close()
-    with pytest.raises(SchemaError, match="has schema 0005, newer than this program's 0004"):
+    with pytest.raises(SchemaError, match=f"has schema {AHEAD}, newer than this program's {SCHEMA.head}"):
         upgrade(f"sqlite:///{path}")
 
 
 def test_an_upgrade_keeps_what_is_stored(path, next_schema):
     with open_store(f"sqlite:///{path}") as store:
         stored = store.put_target("t", "{}")
-    assert upgrade_to(f"sqlite:///{path}", next_schema) == ("0004", "0005")
+    assert upgrade_to(f"sqlite:///{path}", next_schema) == (SCHEMA.head, AHEAD)
     with SqlStore.open(f"sqlite:///{path}", schema=next_schema) as store:
         assert store.target("t") == stored
 
 
 def test_upgrading_twice_is_no_different_from_once(path):
-    assert upgrade(f"sqlite:///{path}") == (None, "0004")
-    assert upgrade(f"sqlite:///{path}") == ("0004", "0004")
+    assert upgrade(f"sqlite:///{path}") == (None, SCHEMA.head)
+    assert upgrade(f"sqlite:///{path}") == (SCHEMA.head, SCHEMA.head)
 
 
 def test_an_upgrade_that_fails_changes_nothing(path, next_schema):
     open_store(f"sqlite:///{path}").close()
     before = tables_of(path)
     broken = NEXT.replace("def downgrade", "    raise RuntimeError('half way')\ndef downgrade")
-    (next_schema.directory / "versions" / "v0005_notes.py").write_text(broken)
+    (next_schema.directory / "versions" / f"v{AHEAD}_notes.py").write_text(broken)
     with pytest.raises(RuntimeError, match="half way"):
         upgrade_to(f"sqlite:///{path}", next_schema)
     assert tables_of(path) == before

@@ -1,0 +1,30 @@
+"""The tables as this program reads and writes them; migrations/ makes them, and a test compares the two."""
+
+from .base import metadata
+from .catalog import hardware, structures, targets, workloads
+from .fleet import leases, workers
+from .jobs import events, jobs, warm_starts
+from .schedules import retirements, schedules
+from .service import tokens
+from .trials import attempts, crashes, holdings, retimings, trials
+
+__all__ = [
+    "attempts",
+    "crashes",
+    "events",
+    "hardware",
+    "holdings",
+    "jobs",
+    "leases",
+    "metadata",
+    "retimings",
+    "retirements",
+    "schedules",
+    "structures",
+    "targets",
+    "tokens",
+    "trials",
+    "warm_starts",
+    "workers",
+    "workloads",
+]

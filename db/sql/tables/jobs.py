@@ -1,0 +1,60 @@
+"""Jobs, what their searches began with, and their events."""
+
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, String, Table, Text, text
+
+from .base import Counter, metadata
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("id", String, nullable=False, unique=True),
+    Column("state", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("workload", String, ForeignKey("workloads.key"), nullable=False),
+    Column("target", String, ForeignKey("targets.key"), nullable=False),
+    Column("hardware", String, ForeignKey("hardware.key")),
+    Column("trials", BigInteger, nullable=False),
+    Column("seconds", Double),
+    Column("seed", BigInteger, nullable=False),
+    Column("strategy", String, nullable=False),
+    Column("worker_wait", Double, nullable=False),
+    Column("origin", String, nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("done", BigInteger, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("started_at", Double),
+    Column("waiting_since", Double),
+    Column("finished_at", Double),
+    Column("active_at", Double, nullable=False),  # the last write of its search: tells a dead local job
+    Column("target_seconds", Double),
+    Column("patience", BigInteger),
+    Column("history", String, nullable=False, server_default=text("'use'")),
+    Column("paused_at", Double),
+    Column("paused_seconds", Double, nullable=False, server_default=text("0")),
+    Column("process", Text, nullable=False, server_default=text("''")),  # who tunes a local job
+    Index("ix_jobs_state", "state", "seq"),
+    Index("ix_jobs_hardware", "hardware", "state", "seq"),
+    Index("ix_jobs_key", "workload", "target", "hardware"),
+    sqlite_autoincrement=True,  # pages are by seq: a number must not come back
+)
+
+warm_starts = Table(
+    "warm_starts",
+    metadata,
+    Column("job", String, ForeignKey("jobs.id"), primary_key=True),
+    Column("snapshot", Text, nullable=False),
+    Column("known", BigInteger, nullable=False),
+    Column("best", String, ForeignKey("trials.id")),  # the fastest of the known trials, of an earlier job
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("job", String, ForeignKey("jobs.id"), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", String, nullable=False),
+    Column("data", Text, nullable=False),
+    Column("at", Double, nullable=False),
+)
