@@ -1,4 +1,4 @@
-"""`tilewright serve`: one process with the API, the supervisor of searches and the store, until SIGTERM."""
+"""`tilewright serve`: one process with the API, the shepherd of searches and the store, until SIGTERM."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ import uvicorn
 from ..db.errors import Conflict
 from ..db.store import Store
 from .app import create_app
+from .child_dispatcher import ChildDispatcher
 from .search_process import Command, search_command
 from .settings import Settings
-from .supervisor import Supervisor
+from .shepherd import Shepherd
 from .workloads import WorkloadParser
 
 # Requests and streams end by themselves once `stopping` is set; what does not is cut off.
@@ -37,7 +38,7 @@ def serve(
     ready_file: Path | None = None,
     command: Command | None = None,
 ) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 when the supervisor crashed.
+    """Serve until SIGTERM or SIGINT; the exit code: 0, or 1 when the shepherd crashed.
 
     `announce` is called with the server's URL once it accepts; `ready_file` then holds it too. Raises
     ServeError.
@@ -45,22 +46,21 @@ def serve(
     stopping = threading.Event()
     listener = bind(settings.host, settings.port)
     url = url_of(settings.host, listener)
-    supervisor = Supervisor(
+    shepherd = Shepherd(
         store,
         parser,
-        command or search_command(settings.db),
-        max_searches=settings.max_searches,
+        ChildDispatcher(store, command or search_command(settings.db), settings.max_searches),
         restarts=settings.search_restarts,
         on_crash=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
 
     def started() -> None:
-        supervisor.start()
+        shepherd.start()
         if ready_file is not None:
             _write_whole(ready_file, url + "\n")
         announce(url)
 
-    app = create_app(store, settings, supervisor, parser, stopping)
+    app = create_app(store, settings, shepherd, parser, stopping)
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -74,9 +74,9 @@ def serve(
     with listener, _alone(store, url), _ready_file_while(ready_file):
         try:
             _Server(config, stopping, started).run(sockets=[listener])
-            crashed = supervisor.crashed
+            crashed = shepherd.crashed
         finally:
-            supervisor.stop()
+            shepherd.stop()
     return 1 if crashed else 0
 
 
