@@ -44,7 +44,7 @@ class ChildDispatcher:
             self.withdraw(job)
         knew = Knew.of(self._store.job(job))
         try:
-            process = SearchProcess(self._command(job, epoch))
+            process = SearchProcess(*self._command(job, epoch))
         except OSError as error:
             raise DispatchError(str(error)) from error
         self._children[job] = _Child(process, epoch, time.monotonic(), knew)

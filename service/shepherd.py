@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 
 from ..db.errors import Conflict, NotFound, StoreUnavailable
 from ..db.fleet_records import Worker
+from ..db.leadership import Alone, Leadership
 from ..db.records import Job
 from ..db.store import Store
 from .dispatch import Dispatched, Dispatcher, DispatchError
 from .hardware_choice import attached, waits_for
-from .leading import Alone, Leadership
 from .overtime import is_late
 from .search_ends import Knew, SearchEnd, give_up, last_end, rested
 from .submission import facts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
@@ -13,6 +13,7 @@ from service_harness import FakeParser
 
 from tilewright.db import Store
 from tilewright.service.child_dispatcher import ChildDispatcher
+from tilewright.service.search_process import Invocation
 from tilewright.service.shepherd import Shepherd
 
 SLEEP = "import time; time.sleep(60)"
@@ -27,9 +28,9 @@ class Children:
     started: list[tuple[str, int]] = field(default_factory=list)
     executable: str = sys.executable
 
-    def __call__(self, job: str, epoch: int) -> Sequence[str]:
+    def __call__(self, job: str, epoch: int) -> Invocation:
         self.started.append((job, epoch))
-        return (self.executable, "-c", self.script)
+        return Invocation((self.executable, "-c", self.script))
 
 
 @contextlib.contextmanager

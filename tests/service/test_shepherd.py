@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -24,7 +23,7 @@ from shepherding import DIE, Children, processes, supervised, until
 
 from tilewright.db import Store
 from tilewright.service.child_dispatcher import ChildDispatcher
-from tilewright.service.search_process import SearchProcess
+from tilewright.service.search_process import Invocation, SearchProcess
 from tilewright.service.shepherd import Shepherd
 
 
@@ -219,7 +218,7 @@ def test_a_shepherd_that_crashes_says_so(store: Store) -> None:
     stored_job(store)
     crashed = threading.Event()
 
-    def bug(job: str, epoch: int) -> Sequence[str]:
+    def bug(job: str, epoch: int) -> Invocation:
         raise RuntimeError("a bug")
 
     shepherd = Shepherd(store, FakeParser(), ChildDispatcher(store, bug), interval=0.02, on_crash=crashed.set)

@@ -1,6 +1,4 @@
-"""Which of several processes decides what is searched: at most one at a time."""
-
-from __future__ import annotations
+"""Which of several processes decides for all of them: at most one at a time."""
 
 from typing import Protocol
 
@@ -9,7 +7,8 @@ class Leadership(Protocol):
     """A lock that ends with the process that holds it, however that ends."""
 
     def leads(self) -> bool:
-        """Whether the lock is this process', which takes it where nobody has it. Raises StoreUnavailable."""
+        """Whether the lock is this process', which takes it where nobody has it. Raises StoreUnavailable,
+        and then has it no more."""
 
     def close(self) -> None:
         """Give it up. May be repeated."""
