@@ -3,6 +3,7 @@
 Importing this package loads no SQL library; `open_store` and `upgrade` do.
 """
 
+from .address import shown
 from .errors import (
     AlreadyComplete,
     Conflict,
@@ -22,7 +23,8 @@ from .store import Store
 
 
 def open_store(url: str, create: bool = True) -> Store:
-    """The store at `sqlite:///relative/path` or `sqlite:////absolute/path`; the caller closes it.
+    """The store at `sqlite:///relative/path`, `sqlite:////absolute/path` or
+    `postgresql://user:password@host:port/database`; the caller closes it.
 
     With `create`, a missing or empty database gets the schema, once, however many processes start together.
     Raises InvalidValue for another kind of url, StoreUnavailable for a database that cannot be opened or is
@@ -73,5 +75,6 @@ __all__ = [
     "StoreUnavailable",
     "Superseded",
     "open_store",
+    "shown",
     "upgrade",
 ]
