@@ -15,6 +15,7 @@ from typing import Protocol, Self
 
 from .fleet_store import FleetStore
 from .job_control_store import JobControlStore
+from .leadership import Leadership
 from .records import (
     BestSchedule,
     Event,
@@ -280,6 +281,9 @@ class Store(
         Conflict where another is, naming it by what it gave as `who`; StoreUnavailable where the database can
         only be read.
         """
+
+    def leadership(self) -> Leadership:
+        """What decides which of several processes leads: of one file it is the one that is `serving`."""
 
     def schema_version(self) -> str: ...
 
