@@ -35,6 +35,12 @@ CACHES: tuple[Cache, ...] = get_args(Cache)
 """With which caches kernels are timed; times of different policies would not compare."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+MEASURED_STATES: tuple[JobState, ...] = ("running", "waiting")
+"""A job in one of these has its trials leased."""
+
+MAX_PRIORITY = 4
+"""Priorities of jobs are -4 to 4: each step is twice the share."""
+
 LIMITS = ("seconds", "target_seconds", "patience")
 """What a budget may limit beside its trials."""
 

@@ -22,7 +22,19 @@ from .dispatch import Searching
 from .errors import MEDIA_TYPE, ServiceError
 from .limits import BodyLimits
 from .presenter import Presenter
-from .routes import events, health, jobs, leases, operators, outside, schedules, tokens, trials, workers
+from .routes import (
+    crashes,
+    events,
+    health,
+    jobs,
+    leases,
+    operators,
+    outside,
+    schedules,
+    tokens,
+    trials,
+    workers,
+)
 from .settings import Settings
 from .tracing import Tracing
 from .views import ProblemView
@@ -63,7 +75,19 @@ def create_app(
         schema=store.schema_version(),
     )
     routes: list[BaseRoute] = []
-    for module in (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, health):
+    for module in (
+        jobs,
+        trials,
+        outside,
+        events,
+        operators,
+        schedules,
+        workers,
+        leases,
+        crashes,
+        tokens,
+        health,
+    ):
         app.include_router(module.router)
         routes += module.router.routes
     problems.install(app, routes, ServiceError, StoreError, MessageError)
