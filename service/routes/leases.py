@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -23,9 +24,6 @@ from ..lease_calls import (
     text,
     update_message,
 )
-from ..waiting import poll
-
-_LOOK_EVERY = 0.05
 
 router = APIRouter(prefix="/v1/leases", tags=["workers"])
 
@@ -43,14 +41,8 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
     wait = min(settings.lease_wait, seconds(body, "wait_seconds"))
     worker = await run_in_threadpool(context.store.worker, caller.worker)
-    looks = 0
 
-    async def look() -> Lease | None:
-        nonlocal looks
-        looks += 1
-        # The first look claims outright: it also tells the store that the worker is there.
-        if looks > 1 and not await context.work.may_have_work(worker):
-            return None
+    async def claim() -> Lease | None:
         # A worker that hung up would leave its candidates lying until the lease expires.
         if await request.is_disconnected():
             return None
@@ -58,7 +50,13 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
             context.store.claim, caller.worker, caller.session, worker.hardware, most, settings.lease_seconds
         )
 
-    lease = await poll(context, look, wait, _LOOK_EVERY)
+    deadline = time.monotonic() + wait
+    # Once at first, whether there is work or not: it also tells the store that the worker is there.
+    lease = await claim()
+    while lease is None and (left := deadline - time.monotonic()) > 0:
+        if not await context.work.turn(worker, left):
+            break
+        lease = await claim()
     if lease is None:
         now = await run_in_threadpool(context.store.worker, caller.worker)
         headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
