@@ -58,7 +58,7 @@ class Fresh:
 
     async def _look(self, before: asyncio.Task[str] | None) -> str:
         """One look at a time: those who come while one is under way share the next."""
-        if before is not None:
+        if before is not None and not before.done():
             await asyncio.wait([before])
         self._looking, self._next = self._next, None
         return await run_in_threadpool(self._store.mark)
