@@ -7,7 +7,8 @@ from .words import WorkerState
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart."""
+    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart;
+    `facts`: of this one machine, a JSON object."""
 
     name: str
     session: str
@@ -17,6 +18,7 @@ class NewWorker:
     labels: str
     codegen_version: str
     pool: str | None = None
+    facts: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Worker:
     lease: str | None
     registered_at: float
     seen_at: float
+    facts: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from .fleet_store import FleetStore
+from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .records import (
     BestSchedule,
@@ -264,6 +265,7 @@ class Store(
     OutsideStore,
     ScheduleStore,
     FleetStore,
+    HealthStore,
     TokenStore,
     Protocol,
 ):

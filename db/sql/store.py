@@ -10,6 +10,7 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
+from .health import HealthPart
 from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
@@ -36,6 +37,7 @@ class SqlStore(
     SchedulePart,
     WorkerPart,
     LeasePart,
+    HealthPart,
     TokenPart,
     ServingPart,
 ):

@@ -3,6 +3,7 @@
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
 from .fleet import leases, workers
+from .health import health_checks, job_baselines
 from .jobs import events, jobs, warm_starts
 from .schedules import retirements, schedules
 from .service import tokens
@@ -13,7 +14,9 @@ __all__ = [
     "crashes",
     "events",
     "hardware",
+    "health_checks",
     "holdings",
+    "job_baselines",
     "jobs",
     "leases",
     "metadata",

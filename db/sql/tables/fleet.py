@@ -20,6 +20,7 @@ workers = Table(
     Column("reason", Text, nullable=False),
     Column("registered_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
+    Column("facts", Text, nullable=False, server_default=text("'{}'")),
 )
 
 leases = Table(
