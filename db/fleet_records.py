@@ -7,7 +7,8 @@ from .words import WorkerState
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart."""
+    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart;
+    `facts`: of this one machine, a JSON object."""
 
     name: str
     session: str
@@ -17,6 +18,7 @@ class NewWorker:
     labels: str
     codegen_version: str
     pool: str | None = None
+    facts: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Worker:
     lease: str | None
     registered_at: float
     seen_at: float
+    facts: str = "{}"
     state_at: float | None = None
     until: float | None = None
     settled: int = 0
@@ -85,8 +88,8 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with these labels
-    as `key=value`."""
+    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with these
+    labels as `key=value`."""
 
     hardware: str
     pool: str | None

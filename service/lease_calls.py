@@ -122,6 +122,8 @@ def settlement(result: MeasureResult) -> Settlement:
         disturbed=result.disturbed,
         calls=result.calls if failure is None else None,
         cache=result.cache if failure is None else None,
+        baseline=tuple(result.baseline),
+        disturbance=result.disturbance,
     )
 
 

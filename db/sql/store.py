@@ -8,6 +8,7 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .databases import database_of
 from .events import EventPart
+from .health import HealthPart
 from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
@@ -38,6 +39,7 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
+    HealthPart,
     TokenPart,
     ServingPart,
 ):

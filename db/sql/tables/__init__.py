@@ -3,6 +3,7 @@
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
 from .fleet import doubts, leases, shares, workers
+from .health import health_checks, job_baselines
 from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import retirements, schedules
 from .service import tokens
@@ -14,7 +15,9 @@ __all__ = [
     "doubts",
     "events",
     "hardware",
+    "health_checks",
     "holdings",
+    "job_baselines",
     "job_labels",
     "jobs",
     "leases",

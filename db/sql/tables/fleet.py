@@ -24,6 +24,7 @@ workers = Table(
     Column("until", Double),  # when its pause ends
     Column("settled", BigInteger, nullable=False, server_default=text("0")),  # results taken from it
     Column("failed", BigInteger, nullable=False, server_default=text("0")),  # failures among them
+    Column("facts", Text, nullable=False, server_default=text("'{}'")),
 )
 
 leases = Table(
