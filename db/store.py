@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
+from .build_store import BuildStore
 from .fleet_store import FleetStore
 from .job_control_store import JobControlStore
 from .records import (
@@ -265,6 +266,7 @@ class Store(
     ScheduleStore,
     FleetStore,
     TokenStore,
+    BuildStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

@@ -6,6 +6,7 @@ from typing import Self
 from sqlalchemy import text
 
 from ..errors import SchemaError, StoreUnavailable
+from .builds import BuildPart
 from .catalog import CatalogPart
 from .clock import now_of
 from .database import Database, path_of
@@ -38,6 +39,7 @@ class SqlStore(
     LeasePart,
     TokenPart,
     ServingPart,
+    BuildPart,
 ):
     """Implements `Store`. Safe to use from several threads and processes, not across a fork."""
 

@@ -9,8 +9,8 @@ _INFINITY = "0x7FF0000000000000"
 
 
 def check_function(dtype: str) -> str:
-    """`void tw.check.DTYPE(got, want, tolerance, n, report, parameter)`: makes the report's worst element this
-    output's where that is worse, and counts the elements that are wrong."""
+    """`void tw.check.DTYPE(got, want, tolerance, n, report, parameter)`: makes this output's worst
+    element the report's where it is worse, and counts the elements that are wrong."""
     return _TEXT.format(
         dtype=dtype, load="\n".join(f"  {line}" for line in _loaded(dtype)), infinity=_INFINITY
     )

@@ -104,7 +104,7 @@ def _main(lowered: Lowered, layout: Layout, memory: Memory, system: Linux) -> It
     yield "entry:"
     yield "%word = alloca i64"
     yield f"%report = alloca [{_REPORT_WORDS} x i64]"
-    yield f"%verdict = alloca [2 x i64]"
+    yield "%verdict = alloca [2 x i64]"
     yield from _call("", system.prctl, _PR_SET_PDEATHSIG, _SIGKILL)
     yield from _mapped("data", system, layout.bytes, _READ_ONLY, _PRIVATE, 3)
     yield from _mapped("memory", system, memory.bytes, _READ_WRITE, _PRIVATE | _ANONYMOUS, -1)
@@ -243,7 +243,8 @@ def _runtime(system: Linux) -> Iterator[str]:
     yield "define internal i64 @tw.now() noinline {"
     yield "  %at = alloca [2 x i64]\n  %a = ptrtoint ptr %at to i64"
     yield from _call("", system.clock_gettime, _CLOCK_THREAD_CPUTIME, "%a")
-    yield "  %seconds = load i64, ptr %at\n  %q = getelementptr i64, ptr %at, i64 1\n  %nano = load i64, ptr %q"
+    yield "  %seconds = load i64, ptr %at"
+    yield "  %q = getelementptr i64, ptr %at, i64 1\n  %nano = load i64, ptr %q"
     yield "  %s = mul i64 %seconds, 1000000000\n  %sum = add i64 %s, %nano\n  ret i64 %sum\n}"
     yield "define internal void @tw.alarm(i64 %micro) noinline {"
     yield "  %at = alloca [4 x i64]\n  call void @tw.fill(ptr %at, i64 0, i64 4)"

@@ -37,7 +37,9 @@ def linked(code: bytes, extra: tuple[str, bytes], entry: str) -> bytes:
         return places[symbol.name] + relocation.addend
 
     loaded = [r for r in made.relocations if r.section in image.at]
-    upper = {image.at[r.section] + r.offset: target(r) for r in loaded if made.machine == RISCV and r.kind == 23}
+    upper = {
+        image.at[r.section] + r.offset: target(r) for r in loaded if made.machine == RISCV and r.kind == 23
+    }
     for r in loaded:
         place, at = image.at[r.section] + r.offset, image.offset[r.section] + r.offset
         if made.machine == RISCV and r.kind in (RISCV_PCREL_LO12_I, RISCV_PCREL_LO12_S):

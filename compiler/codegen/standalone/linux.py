@@ -47,5 +47,7 @@ SYSTEMS: Mapping[str, Linux] = {
 def linux(architecture: str) -> Linux:
     """Raises BuildError for an architecture without one."""
     if architecture not in SYSTEMS:
-        raise BuildError(f"no program of its own can be made for {architecture}, only for {', '.join(SYSTEMS)}")
+        raise BuildError(
+            f"no program of its own can be made for {architecture}, only for {', '.join(SYSTEMS)}"
+        )
     return SYSTEMS[architecture]

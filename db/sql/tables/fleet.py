@@ -1,6 +1,6 @@
 """Workers and their leases."""
 
-from sqlalchemy import Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
+from sqlalchemy import Boolean, Column, Double, ForeignKey, Index, Integer, String, Table, Text, false, text
 
 from .base import metadata
 
@@ -20,6 +20,7 @@ workers = Table(
     Column("reason", Text, nullable=False),
     Column("registered_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
+    Column("run_only", Boolean(create_constraint=False), nullable=False, server_default=false()),
 )
 
 leases = Table(
