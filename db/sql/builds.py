@@ -109,8 +109,8 @@ class BuildPart(Part):
             rows = conn.execute(select(builds.c.state, func.count().label("n")).group_by(builds.c.state))
             counted = {row.state: int(row.n) for row in rows}
             total = conn.execute(select(func.coalesce(func.sum(artifacts.c.size), 0))).scalar_one()
-        states = (counted.get(state, 0) for state in ("started", "done", "failed"))
-        return BuildCounts(*states, artifact_bytes=int(total))
+        started, done, failed = (counted.get(state, 0) for state in ("started", "done", "failed"))
+        return BuildCounts(started, done, failed, int(total))
 
 
 def _check_result(result: BuildResult) -> None:

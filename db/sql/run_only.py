@@ -3,7 +3,7 @@ and the data of their workload."""
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select
 
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
@@ -18,13 +18,14 @@ _PROGRAMS, _DATA = artifacts.alias("program_artifacts"), artifacts.alias("data_a
 
 def of_program(build: Any = PROGRAM) -> ColumnElement[bool]:
     """Whether a build is that of a trial's program."""
-    return (build.c.kind == "program") & (build.c.subject == trials.c.candidate_key) & (build.c.seed == 0)
+    of_candidate = build.c.subject == trials.c.candidate_key
+    return and_(build.c.kind == "program", of_candidate, build.c.seed == 0)
 
 
 def of_data(build: Any = DATA) -> ColumnElement[bool]:
     """Whether a build is that of a trial's data."""
-    of_workload = (build.c.kind == "data") & (build.c.subject == jobs.c.workload)
-    return of_workload & (build.c.seed == trials.c.input_seed)
+    of_workload = build.c.subject == jobs.c.workload
+    return and_(build.c.kind == "data", of_workload, build.c.seed == trials.c.input_seed)
 
 
 def built(query: Select[Any]) -> Select[Any]:

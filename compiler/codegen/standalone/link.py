@@ -5,7 +5,14 @@ from __future__ import annotations
 from ..errors import BuildError
 from . import elf
 from .elf import ObjectFile, Relocation, Section
-from .relocate import KINDS, RISCV, RISCV_PCREL_LO12_I, RISCV_PCREL_LO12_S, riscv_lower
+from .relocate import (
+    KINDS,
+    RISCV,
+    RISCV_PCREL_HI20,
+    RISCV_PCREL_LO12_I,
+    RISCV_PCREL_LO12_S,
+    riscv_lower,
+)
 
 _BASE = 0x400000
 _PAGE = 1 << 16  # AArch64's kernels may use pages of 64 KiB
@@ -37,12 +44,14 @@ def linked(code: bytes, extra: tuple[str, bytes], entry: str) -> bytes:
         return places[symbol.name] + relocation.addend
 
     loaded = [r for r in made.relocations if r.section in image.at]
+    is_riscv = made.machine == RISCV
+    # Where the upper part of an address is made, and which address that is.
     upper = {
-        image.at[r.section] + r.offset: target(r) for r in loaded if made.machine == RISCV and r.kind == 23
+        image.at[r.section] + r.offset: target(r) for r in loaded if is_riscv and r.kind == RISCV_PCREL_HI20
     }
     for r in loaded:
         place, at = image.at[r.section] + r.offset, image.offset[r.section] + r.offset
-        if made.machine == RISCV and r.kind in (RISCV_PCREL_LO12_I, RISCV_PCREL_LO12_S):
+        if is_riscv and r.kind in (RISCV_PCREL_LO12_I, RISCV_PCREL_LO12_S):
             there = target(r)
             riscv_lower(r.kind, image.bytes, at, upper[there] - there)
         elif r.kind in kinds:

@@ -17,8 +17,8 @@ Apply = Callable[[bytearray, int, int, int], None]
 _WORD = struct.Struct("<I")
 X86_64, AARCH64, RISCV = 62, 183, 243
 
-RISCV_PCREL_LO12_I, RISCV_PCREL_LO12_S = 24, 25
-"""These name the instruction that holds the upper part, of whose target they are the lower part."""
+RISCV_PCREL_HI20, RISCV_PCREL_LO12_I, RISCV_PCREL_LO12_S = 23, 24, 25
+"""The lower parts name the instruction that holds the upper part, of whose target they are a part."""
 
 
 def _fits(value: int, bits: int) -> int:
