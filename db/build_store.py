@@ -42,7 +42,7 @@ class BuildStore(Protocol):
         """Keep bytes under their SHA-256; known ones stay as they are.
 
         InvalidValue where it is not theirs. Where all artifacts would come to more than `most_bytes`, those
-        used longest ago go first, but none that was used in the last hour; StoreFull where that is too few.
+        used longest ago go first, but none that was used in the last hour; StoreFull where too few are left.
         """
 
     def artifact(self, sha256: str) -> bytes:

@@ -16,6 +16,7 @@ import uvicorn
 from ..db.errors import Conflict
 from ..db.store import Store
 from .app import create_app
+from .builder_keeper import BuilderKeeper, builder_command
 from .search_process import Command, search_command
 from .settings import Settings
 from .supervisor import Supervisor
@@ -54,8 +55,12 @@ def serve(
         on_crash=lambda: os.kill(os.getpid(), signal.SIGTERM),
     )
 
+    keeper = BuilderKeeper(store, builder_command(settings))
+
     def started() -> None:
         supervisor.start()
+        if settings.builder:
+            keeper.start()
         if ready_file is not None:
             _write_whole(ready_file, url + "\n")
         announce(url)
@@ -76,6 +81,7 @@ def serve(
             _Server(config, stopping, started).run(sockets=[listener])
             crashed = supervisor.crashed
         finally:
+            keeper.stop()
             supervisor.stop()
     return 1 if crashed else 0
 

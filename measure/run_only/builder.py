@@ -13,8 +13,8 @@ from ..exits import FATAL, Exit, exit_of
 from ..interrupts import interrupting
 from ..messages import Failure, LeaseLost, SourceError, SourceRefused, SourceUnreachable
 from ..patience import Patience, Persistence
-from ..worker import to_stderr
 from ..words import duration_of
+from ..worker import to_stderr
 from .messages import BuildAnswer, BuildInput, BuildLease, BuildSource
 
 __all__ = ["Makes", "run"]
