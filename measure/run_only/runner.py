@@ -4,8 +4,8 @@
     tilewright worker runner-script > tilewright_runner.py        # where tilewright is installed
     python3 tilewright_runner.py --url https://tune.example --token-file tok --name board-7
 
-It takes leases over HTTP, fetches programs and data by their SHA-256, checks that before anything is run, runs
-each program in a confined child and reports its times. It executes nothing else that the server sends.
+It takes leases over HTTP, fetches programs and data by their SHA-256, checks that before anything is run,
+runs each program in a confined child and reports its times. It executes nothing else that the server sends.
 SIGTERM drains; a second one stops at once. Exit codes: 0 drained, 1 failed, 2 no server, 3 the token is not
 enough, 5 superseded by a newer session of this name, 7 version refused, 64 wrong usage.
 """
@@ -18,7 +18,6 @@ import json
 import math
 import os
 import platform
-import resource
 import secrets
 import select
 import shlex
@@ -32,6 +31,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
+from typing import IO, Any, NoReturn
 from urllib.parse import urlsplit
 
 PROTOCOL = 1
@@ -43,6 +44,8 @@ OUTAGE_SECONDS, ATTACH_SECONDS = 600.0, 20.0
 MOST_ANSWER_BYTES = 16 << 20
 KEPT_DATA_FILES = 2
 NOBODY = 65534
+BESIDE_ARRAYS = 64 << 20  # what a program maps beside its arrays and its data
+NO_MEMORY = 12
 
 # The race between candidates: measure/timing.py says why these numbers.
 SAMPLES, SAMPLE_SECONDS, ENOUGH_SECONDS, CONTENDER_SECONDS, NEAR = 3, 0.002, 0.010, 0.020, 1.05
@@ -80,7 +83,7 @@ FEATURES = {
 class Trouble(Exception):
     """A call that did not do what was asked: `code` is the server's word for it, "" where none answered."""
 
-    def __init__(self, message, code="", status=0):
+    def __init__(self, message: str, code: str = "", status: int = 0) -> None:
         super().__init__(message)
         self.code = code
         self.status = status
@@ -89,19 +92,19 @@ class Trouble(Exception):
 class Stop(Exception):
     """The end of this program, with an exit code."""
 
-    def __init__(self, code, message):
+    def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-def say(line):
+def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 # ---- what this device is ------------------------------------------------------------------------------
 
 
-def facts_of_this_device():
+def facts_of_this_device() -> dict[str, Any]:
     """The facts that a worker with a compiler would report, as far as the standard library can see."""
     architecture = MACHINES.get(platform.machine().lower(), platform.machine().lower())
     info = cpuinfo()
@@ -134,7 +137,7 @@ def facts_of_this_device():
     }
 
 
-def cpuinfo():
+def cpuinfo() -> dict[str, str]:
     try:
         with open("/proc/cpuinfo", errors="replace") as file:
             first = file.read().split("\n\n", 1)[0]
@@ -144,7 +147,7 @@ def cpuinfo():
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def cache_bytes(level, folder="/sys/devices/system/cpu/cpu0/cache"):
+def cache_bytes(level: str, folder: str = "/sys/devices/system/cpu/cpu0/cache") -> int | None:
     """Of the data cache of a level; None where the device does not say."""
     for index in range(8):
         words = []
@@ -160,7 +163,7 @@ def cache_bytes(level, folder="/sys/devices/system/cpu/cpu0/cache"):
     return None
 
 
-def hardware_key(facts):
+def hardware_key(facts: dict[str, Any]) -> str:
     """SHA-256 of the canonical JSON (RFC 8785) of what decides how fast a kernel runs: strings and integers
     alone, so that sorted keys without spaces are canonical."""
     identity = {name: facts.get(name) for name in KEY_FIELDS}
@@ -174,28 +177,29 @@ def hardware_key(facts):
 class Server:
     """Its calls raise Trouble; those of a worker carry its identity once it has registered."""
 
-    def __init__(self, url, token):
+    def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
         self.token = token
-        self.identity = {}
+        self.identity: dict[str, str] = {}
 
-    def post(self, path, said, timeout=TIMEOUT_SECONDS):
+    def post(self, path: str, said: dict[str, Any]) -> Any:
         body = json.dumps({"protocol": PROTOCOL, **self.identity, **said}).encode()
-        answer = self.ask(path, body, timeout)
+        answer = self.ask(path, body)
         return json.loads(answer) if answer else None
 
-    def ask(self, path, body=None, timeout=TIMEOUT_SECONDS):
+    def ask(self, path: str, body: bytes) -> bytes:
         headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, body, headers)
         try:
-            with OPENER.open(request, timeout=timeout) as response:
-                return response.read(MOST_ANSWER_BYTES)
+            with OPENER.open(request, timeout=TIMEOUT_SECONDS) as response:
+                answer: bytes = response.read(MOST_ANSWER_BYTES)
+                return answer
         except urllib.error.HTTPError as error:
             raise self.refused(error) from None
         except (OSError, ValueError) as error:
             raise Trouble(f"nothing answers at {self.url}: {error}") from None
 
-    def refused(self, error):
+    def refused(self, error: urllib.error.HTTPError) -> Trouble:
         try:
             problem = json.loads(error.read(1 << 20))
             detail, code = str(problem["detail"]), str(problem["code"])
@@ -203,10 +207,10 @@ class Server:
             detail, code = f"{self.url} answered {error.code}", "" if error.code >= 500 else "?"
         return Trouble(detail, "" if error.code >= 500 else code, error.code)
 
-    def fetch(self, artifact, path):
+    def fetch(self, artifact: dict[str, Any], path: str) -> None:
         """Writes an artifact to a file. Raises Trouble unless the bytes are those of its digest."""
         headers = {"Authorization": "Bearer " + self.token}
-        # Its own path: where the bytes come from does not matter once they are right, whom the token goes to does.
+        # A path of its own making: the token goes nowhere else.
         place = "/v1/artifacts/" + artifact["sha256"]
         request = urllib.request.Request(self.url + place, None, headers)
         digest, left = hashlib.sha256(), artifact["bytes"]
@@ -233,7 +237,7 @@ class Server:
 class NoRedirects(urllib.request.HTTPRedirectHandler):
     """A redirect would carry the token elsewhere."""
 
-    def redirect_request(self, *_):
+    def redirect_request(self, *_: Any) -> None:
         return None
 
 
@@ -254,9 +258,11 @@ FATAL = {
 class Failed(Exception):
     """A candidate without a time, as the protocol's Failure says it."""
 
-    def __init__(self, kind, message, limit=None, error=None):
+    def __init__(
+        self, kind: str, message: str, limit: float | None = None, error: float | None = None
+    ) -> None:
         super().__init__(message)
-        self.failure = {"kind": kind, "message": message[:4000], "limit": limit}
+        self.failure: dict[str, Any] = {"kind": kind, "message": message[:4000], "limit": limit}
         self.error = error
 
 
@@ -264,108 +270,104 @@ class Child:
     """A program that runs (compiler/codegen/standalone/harness.py says what it says), confined and on a
     clock. What it writes is read as from a stranger."""
 
-    def __init__(self, prefix, program, data, limits, emulated):
+    def __init__(self, prefix: list[str], program: str, data: str, limits: dict[str, Any]) -> None:
         self.limits = limits
-        # Beside its arrays it maps the data file, itself and its stack.
-        self.room = os.path.getsize(data) + (64 << 20)
         self.started = time.monotonic()
-        self.said = tempfile.TemporaryFile()
-        options = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-        with open(data, "rb") as file:
-            # The program reads the file as its descriptor 3.
-            keep = os.dup(3) if is_open(3) else None
-            try:
-                os.dup2(file.fileno(), 3)
-                self.process = subprocess.Popen(
-                    [*prefix, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said,
-                    pass_fds=[3], env={}, cwd="/", start_new_session=True, bufsize=0, **options
-                )  # fmt: skip
-            except OSError as error:
-                raise Failed("run_error", f"the program does not start: {error}") from None
-            finally:
-                os.dup2(keep, 3) if keep is not None else os.close(3)
-                if keep is not None:
-                    os.close(keep)
-        self.confine(emulated)
-
-    def confine(self, emulated):
-        """Before it is told to run. An emulator needs memory and files of its own."""
-        pid, limits = self.process.pid, self.limits
-        cpu = math.ceil(limits["run_seconds"]) + 5
-        wanted = {resource.RLIMIT_CPU: cpu, resource.RLIMIT_CORE: 0, resource.RLIMIT_FSIZE: 0}
-        if not emulated:
-            wanted[resource.RLIMIT_NOFILE] = 4
-            wanted[resource.RLIMIT_AS] = limits["memory_bytes"] + self.room
-            wanted[resource.RLIMIT_NPROC] = 0
-        for which, value in wanted.items():
-            try:
-                resource.prlimit(pid, which, (value, value))
-            except (OSError, ValueError):
-                if self.process.poll() is None:
-                    say(f"the limit {which} of a child could not be set")
-
-    def ask(self, number, words):
-        """Sends a number and reads so many words. Raises Failed for a child that is late or dead."""
+        options: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            options = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         try:
-            self.process.stdin.write(struct.pack("<q", number))
-        except OSError:
-            pass  # it has ended, as reading will tell
+            self.process = subprocess.Popen(
+                ["sh", "-c", confinement(limits, data, bool(prefix)), "sh", data, *prefix, program],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={},
+                cwd="/",
+                start_new_session=True,
+                bufsize=0,
+                **options,
+            )
+        except OSError as error:
+            raise Failed("run_error", f"the program does not start: {error}") from None
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+
+    def ask(self, number: int, words: int) -> bytes:
+        """Sends a number and reads so many words. Raises Failed for a child that is late or dead."""
+        with contextlib.suppress(OSError):  # it has ended, as reading will tell
+            self.stdin.write(struct.pack("<q", number))
         return self.hear(words)
 
-    def hear(self, words):
+    def hear(self, words: int) -> bytes:
         data = b""
-        limit = self.limits["run_seconds"]
+        limit: float = self.limits["run_seconds"]
         while len(data) < 8 * words:
             left = self.started + limit - time.monotonic()
             if left <= 0 or STOPPED.is_set():
                 raise Failed("run_timeout", f"the run took longer than its limit of {limit:g} s", limit)
-            ready, _, _ = select.select([self.process.stdout], [], [], min(left, 0.2))
+            ready, _, _ = select.select([self.stdout], [], [], min(left, 0.2))
             if ready:
-                block = self.process.stdout.read(8 * words - len(data))
+                block = self.stdout.read(8 * words - len(data))
                 if not block:
-                    raise self.death()
+                    self.die()
                 data += block
         return data
 
-    def death(self):
+    def die(self) -> NoReturn:
+        """Raises what its end means, which came without a result."""
         code = self.process.wait()
         if code == -signal.SIGPROF:
-            return OutOfTheRace()
-        if code == 12:
-            limit = self.limits["memory_bytes"]
-            return Failed("run_error", "it needed more memory than this device gives it", float(limit))
+            raise OutOfTheRace("run_error", "it died of SIGPROF while running")
+        if code == NO_MEMORY:
+            limit = float(self.limits["memory_bytes"])
+            raise Failed("run_error", "it needed more memory than this device gives it", limit)
         if code < 0:
-            return Failed("run_error", f"it died of {signal.Signals(-code).name} while running")
-        return Failed("run_error", f"it exited with status {code} while running, without a result")
+            raise Failed("run_error", f"it died of {signal.Signals(-code).name} while running")
+        raise Failed("run_error", f"it exited with status {code} while running, without a result")
 
-    def words(self):
-        self.said.seek(0, os.SEEK_END)
-        self.said.seek(max(0, self.said.tell() - 8000))
-        return self.said.read().decode(errors="replace").replace("\0", "\ufffd").strip()[-8000:]
+    def words(self) -> str:
+        """The end of what it wrote to stderr, as far as a pipe holds it; it has ended."""
+        os.set_blocking(self.stderr.fileno(), False)
+        said = self.stderr.read(1 << 20) or b""
+        return said.decode(errors="replace").replace("\0", "\ufffd").strip()[-8000:]
 
-    def end(self):
+    def end(self) -> None:
         for kill in (os.killpg, os.kill):
             with contextlib.suppress(OSError):
                 kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.said):
+
+    def close(self) -> None:
+        stream: IO[bytes]
+        for stream in (self.stdin, self.stdout, self.stderr):
             with contextlib.suppress(OSError):
                 stream.close()
 
 
-class OutOfTheRace(Exception):
+class OutOfTheRace(Failed):
     """Its first call was ended since it was many times slower than the best."""
 
 
-def is_open(descriptor):
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        return False
-    return True
+def confinement(limits: dict[str, Any], data: str, is_emulated: bool) -> str:
+    """What a shell does before it becomes the program: the data as descriptor 3, and limits that the program
+    cannot undo. They are set by the user that it runs as, since not every root may limit others."""
+    lines = [
+        'exec 3<"$1"; shift',
+        f"ulimit -c 0; ulimit -f 0; ulimit -t {math.ceil(limits['run_seconds']) + 5}",
+    ]
+    if not is_emulated:  # an emulator needs memory and files of its own
+        room = limits["memory_bytes"] + os.path.getsize(data) + BESIDE_ARRAYS
+        lines += [
+            f"ulimit -v {room >> 10}; ulimit -n 4",
+            # Shells differ in the letter of this one.
+            "if (ulimit -u 0) 2>/dev/null; then ulimit -u 0; "
+            "elif (ulimit -p 0) 2>/dev/null; then ulimit -p 0; fi",
+        ]
+    return "\n".join([*lines, 'exec "$@"'])
 
 
-def measure(child, best):
+def measure(child: Child, best: float | None) -> dict[str, Any]:
     """The fields of a result: checked first, then timed like every other worker's candidates."""
     longest = 0.0 if best is None else max(FIRST_SECONDS, FIRST_RATIO * best)
     try:
@@ -374,12 +376,11 @@ def measure(child, best):
         return {"seconds": longest, "samples": [longest], "censored": True}
     worst, bad, output, index, got, want, tolerance = struct.unpack("<dqqqddd", child.hear(7))
     if not worst <= 1.0:
-        raise Failed(
-            "wrong_output",
-            f"parameter {output} is wrong at element {index}: got {got:.9g}, want {want:.9g} within {tolerance:.3g}; {bad} elements are wrong"
-            ,
-            error=worst if math.isfinite(worst) else None,
-        )  # fmt: skip
+        words = (
+            f"parameter {output} is wrong at element {index}: got {got:.9g}, want {want:.9g} "
+            f"within {tolerance:.3g}; {bad} elements are wrong"
+        )
+        raise Failed("wrong_output", words, error=worst if math.isfinite(worst) else None)
     samples, calls, censored = race(child, first, best)
     wrote, differs = struct.unpack("<qq", child.ask(0, 2))
     if wrote >= 0:
@@ -390,20 +391,21 @@ def measure(child, best):
     return {"seconds": min(samples), "samples": samples, "censored": censored, "calls": calls, "error": worst}
 
 
-def race(child, first, best):
+def race(child: Child, first: float, best: float | None) -> tuple[list[float], int, bool]:
     """Samples, the calls of the last, and whether it was stopped since it was clearly slower."""
     if best is not None and first >= SAMPLE_SECONDS and first > COLD_RATIO * best:
         return [first], 1, True
-    samples, total, calls = [], 0.0, enough(1, first)
+    samples: list[float] = []
+    total, calls = 0.0, enough(1, first)
     while True:
         wanted = CONTENDER_SECONDS
         if best is not None and samples and min(samples) > NEAR * best:
             wanted = ENOUGH_SECONDS
         if (len(samples) >= SAMPLES and total >= wanted) or len(samples) >= MOST_SAMPLES:
             return samples, calls, False
-        if best is not None and 0 < len(samples) <= len(CENSOR_RATIOS):
-            if min(samples) > CENSOR_RATIOS[len(samples) - 1] * best:
-                return samples, calls, True
+        known = len(samples)
+        if best is not None and 0 < known <= 2 and min(samples) > CENSOR_RATIOS[known - 1] * best:
+            return samples, calls, True
         elapsed = struct.unpack("<q", child.ask(calls, 1))[0] * 1e-9
         if elapsed >= SAMPLE_SECONDS:
             samples.append(elapsed / calls)
@@ -414,7 +416,7 @@ def race(child, first, best):
             calls = enough(calls, elapsed)
 
 
-def enough(calls, elapsed):
+def enough(calls: int, elapsed: float) -> int:
     """How many calls should fill a sample, given that `calls` took `elapsed` seconds."""
     wanted = calls * 100
     if elapsed > 0:
@@ -427,23 +429,23 @@ def enough(calls, elapsed):
 DRAINING, STOPPED = threading.Event(), threading.Event()
 
 
-def interrupt(*_):
+def interrupt(*_: Any) -> None:
     if DRAINING.is_set():
         STOPPED.set()
     DRAINING.set()
 
 
 class Runner:
-    def __init__(self, server, hello, prefix, folder):
+    def __init__(self, server: Server, hello: dict[str, Any], prefix: list[str], folder: str) -> None:
         self.server = server
         self.hello = hello
         self.prefix = prefix
         self.folder = folder
-        self.data = []  # files by digest, the one used last at the end
-        self.cancelled = set()
-        self.lost = None
+        self.data: list[str] = []  # files by digest, the one used last at the end
+        self.cancelled: set[str] = set()
+        self.lost: Exception | None = None
 
-    def run(self):
+    def run(self) -> int:
         registration = self.persist(lambda: self.server.post("/v1/workers", self.hello), ATTACH_SECONDS)
         if registration is None:
             return DRAINED
@@ -451,8 +453,8 @@ class Runner:
         say("attached as {}".format(registration["worker"]))
         # A signal is noticed between two calls: they are short.
         wait = min(registration["wait_seconds"], 2.0)
+        said = {"max_items": BATCH, "wait_seconds": wait}
         while not DRAINING.is_set():
-            said = {"max_items": BATCH, "wait_seconds": wait}
             try:
                 lease = self.persist(lambda: self.server.post("/v1/leases", said), OUTAGE_SECONDS)
             except Trouble as trouble:
@@ -468,7 +470,7 @@ class Runner:
         say("drained")
         return DRAINED
 
-    def persist(self, action, seconds):
+    def persist(self, action: Callable[[], Any], seconds: float) -> Any:
         """The answer of a call, made again while no server answers; None where this worker is to drain."""
         ends, pause = time.monotonic() + seconds, 0.2
         while True:
@@ -489,7 +491,7 @@ class Runner:
                 STOPPED.wait(pause)
                 pause = min(2 * pause, 5.0)
 
-    def work(self, lease):
+    def work(self, lease: dict[str, Any]) -> None:
         self.cancelled, self.lost = set(), None
         over = threading.Event()
         renewing = threading.Thread(target=self.renew, args=(lease, over), daemon=True)
@@ -512,7 +514,7 @@ class Runner:
         if isinstance(self.lost, Stop):
             raise self.lost
 
-    def renew(self, lease, over):
+    def renew(self, lease: dict[str, Any], over: threading.Event) -> None:
         while not over.wait(lease["renew_seconds"]):
             try:
                 self.hear(self.server.post("/v1/leases/{}:renew".format(lease["lease"]), {}))
@@ -524,24 +526,24 @@ class Runner:
                 if self.lost:
                     return
 
-    def hear(self, update):
+    def hear(self, update: dict[str, Any]) -> None:
         self.cancelled.update(update["cancelled"])
         if update["drain"]:
             DRAINING.set()
 
-    def one(self, lease, item):
+    def one(self, lease: dict[str, Any], item: dict[str, Any]) -> None:
         place = "/v1/leases/{}".format(lease["lease"])
         begun = time.monotonic()
         ready = self.fetched(item)
         if not isinstance(ready, Failed):
             said = {"item": item["item"], "attempt": item["attempt"]}
             self.persist(lambda: self.server.post(place + ":start", said), OUTAGE_SECONDS)
-            fields = self.measured(item, ready)
+            came = self.measured(item, ready)
         else:
-            fields = {"failure": ready.failure}
-        if fields is None:
+            came = {"failure": ready.failure}
+        if came is None:
             return
-        fields = {**fields, "item": item["item"], "attempt": item["attempt"]}
+        fields = {**came, "item": item["item"], "attempt": item["attempt"]}
         fields["wall_seconds"] = time.monotonic() - begun
         failure = fields.get("failure")
         say("{}: {}".format(item["item"], failure["message"] if failure else fields["seconds"]))
@@ -551,7 +553,7 @@ class Runner:
         if update is not None:
             self.hear(update)
 
-    def fetched(self, item):
+    def fetched(self, item: dict[str, Any]) -> tuple[str, str] | Failed:
         """The paths of program and data, or why there are none."""
         try:
             data = os.path.join(self.folder, item["data"]["sha256"])
@@ -572,36 +574,39 @@ class Runner:
                 raise
             return Failed("run_error", str(trouble))
 
-    def measured(self, item, ready):
+    def measured(self, item: dict[str, Any], ready: tuple[str, str]) -> dict[str, Any] | None:
         """The fields of a result; None of one that this worker gives back, as it is to stop."""
         program, data = ready
         child = None
         try:
-            child = Child(self.prefix, program, data, item["limits"], bool(self.prefix))
+            child = Child(self.prefix, program, data, item["limits"])
             return measure(child, item["best_seconds"])
         except Failed as failed:
             if STOPPED.is_set():
                 return None
-            elapsed = time.monotonic() - child.started if child else 0.0
-            words = child.words() if child else ""
-            failure = {**failed.failure, "elapsed": elapsed, "last_words": words}
+            failure = failed.failure
+            if child is not None:
+                child.end()
+                elapsed = time.monotonic() - child.started
+                failure = {**failure, "elapsed": elapsed, "last_words": child.words()}
             return {"failure": failure, "error": failed.error}
         finally:
             if child is not None:
                 child.end()
+                child.close()
             os.unlink(program)
 
-    def leave(self):
+    def leave(self) -> None:
         self.quietly("/v1/workers/{}:leave".format(self.server.identity["worker"]))
 
-    def quietly(self, path):
+    def quietly(self, path: str) -> None:
         try:
             self.server.post(path, {})
         except Trouble as trouble:
             say(str(trouble))
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", required=True, help="the server")
     parser.add_argument("--token-file", required=True, help="file with a token of scope worker")
@@ -622,8 +627,10 @@ def main(arguments=None):
         return stop.code
 
 
-def start(said):
+def start(said: argparse.Namespace) -> int:
     prefix = shlex.split(said.exec_prefix)
+    if prefix:
+        prefix[0] = shutil.which(prefix[0]) or prefix[0]
     if bool(prefix) != bool(said.facts):
         raise Stop(
             USAGE, "--exec-prefix and --facts go together: this device's own facts are not an emulated one's"
