@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
+from .build_store import BuildStore
 from .fleet_store import FleetStore
 from .health_store import HealthStore
 from .job_control_store import JobControlStore
@@ -270,6 +271,7 @@ class Store(
     FleetStore,
     HealthStore,
     TokenStore,
+    BuildStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

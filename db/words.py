@@ -24,7 +24,7 @@ History = Literal["use", "ignore"]
 Cache = Literal["hot"]
 HealthOccasion = Literal["attach", "periodic", "after_error", "quarantined"]
 HealthVerdict = Literal["healthy", "suspect", "failed", "drifted", "dispersed"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)

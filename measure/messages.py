@@ -166,7 +166,10 @@ class MeasureResult(Message):
 
 @dataclass(frozen=True, slots=True)
 class WorkerHello(Message):
-    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it."""
+    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it.
+
+    `run_only`: it cannot compile; its leases are RunLeases (measure/run_only).
+    """
 
     protocol: int
     name: Identifier
@@ -175,6 +178,7 @@ class WorkerHello(Message):
     hardware: dict[str, Any]
     versions: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)]
     labels: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)] = field(default_factory=dict)
+    run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
