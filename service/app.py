@@ -25,6 +25,7 @@ from .presenter import Presenter
 from .routes import (
     artifacts,
     builds,
+    crashes,
     events,
     health,
     jobs,
@@ -87,6 +88,7 @@ def create_app(
         leases,
         builds,
         artifacts,
+        crashes,
         tokens,
         health,
     ):

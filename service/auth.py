@@ -35,6 +35,8 @@ class KnownToken(Protocol):
     """What the store tells of a token."""
 
     @property
+    def id(self) -> str: ...
+    @property
     def name(self) -> str: ...
     @property
     def scopes(self) -> Iterable[str]: ...
@@ -57,6 +59,7 @@ class Principal:
     scopes: frozenset[str]
     distrust: str | None = None
     pool: str | None = None
+    id: str | None = None
 
 
 class Authentication:
@@ -93,7 +96,7 @@ class Authentication:
                 "`tilewright token create`",
                 headers=_CHALLENGE,
             )
-        return Principal(token.name, frozenset(token.scopes), pool=token.pool)
+        return Principal(token.name, frozenset(token.scopes), pool=token.pool, id=token.id)
 
 
 class Requires:

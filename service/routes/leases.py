@@ -14,6 +14,7 @@ from ..auth import IsWorker
 from ..build_calls import run_lease
 from ..context import Context, Ctx
 from ..lease_calls import (
+    DRAIN_HEADER,
     Caller,
     integer,
     lease_message,
@@ -34,7 +35,10 @@ Call = Annotated[dict[str, Any], Body()]
 
 @router.post("", responses={204: {"description": "no work within wait_seconds"}})
 async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) -> Response:
-    """The next batch of candidates, waiting up to `wait_seconds` for one; 204 when there is none."""
+    """The next batch of candidates, waiting up to `wait_seconds` for one; 204 when there is none.
+
+    The header `Tilewright-Worker: drain` of a 204 tells the worker to end.
+    """
     caller = Caller.of(body, "max_items", "wait_seconds")
     settings = context.settings
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
@@ -57,13 +61,15 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
 
     lease = await poll(context, look, wait, _LOOK_EVERY)
     if lease is None:
-        return Response(status_code=204)
+        now = await run_in_threadpool(context.store.worker, caller.worker)
+        headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
+        return Response(status_code=204, headers=headers)
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(message.to_json())
 
 
 async def _may_have_work(context: Context, worker: Worker) -> bool:
-    if not await context.work.may_have_work(worker.hardware):
+    if not await context.work.may_have_work(worker):
         return False
     return not worker.run_only or await run_in_threadpool(context.store.has_built, worker.hardware)
 
