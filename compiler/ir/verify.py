@@ -3,25 +3,28 @@ access in bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 
 from ..arith import (
     LARGEST,
     Atom,
     Fn,
     Poly,
+    TooHard,
     Var,
     is_injective,
     is_positive,
+    limited,
     poly,
     positive_atoms,
-    proven_negative,
     reach,
     substitute,
 )
 from .errors import VerifyError
 from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
+from .proofs import follows
 from .rules import REDUCERS
 from .stmt import Block, IterKind
 from .visit import Path, children, indices_of
@@ -37,12 +40,30 @@ MAX_INTEGER = 2**53
 MAX_BLOCKS = 64
 #: Of all buffers of one program together; 16 GiB.
 MAX_BYTES = 16 << 30
+#: Terms of indices that are bounded to prove one program right. Real ones take some hundred, and what takes
+#: more than this would take minutes.
+MAX_EFFORT = 100_000
 
 
 def verify(func: PrimFunc, at: str = "") -> None:
     """Raises VerifyError unless: names are distinct, ranks fit, every variable is in scope, every block's
-    iteration variables stay in their extents, and every read and write is proved in bounds or guarded by an
-    InBounds condition or a predicate."""
+    iteration variables stay in their extents, every read and write is proved in bounds or guarded by an
+    InBounds condition or a predicate, and no index passes through numbers of more than 64 bits."""
+    with within_effort(at):
+        _verify(func, at)
+
+
+@contextlib.contextmanager
+def within_effort(at: str) -> Iterator[None]:
+    """Ends with VerifyError what takes too long to prove."""
+    try:
+        with limited(MAX_EFFORT):
+            yield
+    except TooHard:
+        raise VerifyError("the indices of the program take too long to prove in bounds", at) from None
+
+
+def _verify(func: PrimFunc, at: str) -> None:
     _unique((b.name for b in func.params + func.allocs), "buffer", at)
     _unique((b.name for _, b in func.blocks()), "block", at)
     known = set(func.params + func.allocs)
@@ -106,6 +127,25 @@ def _sizes(func: PrimFunc, at: str) -> None:
                 )
         if reach(p) > LARGEST:
             raise VerifyError(f"{where}: the index {p!r} may need more than 64 bits", at)
+    for _, b in func.blocks():
+        for far, what in _reaches(b):
+            if far > LARGEST:
+                raise VerifyError(f"block {b.name!r}: {what} may need more than 64 bits", at)
+
+
+def _reaches(block: Block) -> Iterator[tuple[int, str]]:
+    """How far what is computed in the end reaches: conditions, and places in flat arrays, over the variables
+    of the loops."""
+    of: dict[Atom, int] = {v: reach(p) for v, p in zip(block.iters, block.binds, strict=True)}
+    reads = [block.value] if block.init is None else [block.value, block.init]
+    for access in (Load(block.buffer, block.indices), *(x for e in reads for x in _loads(e))):
+        far = 0
+        for index, extent in zip(access.indices, access.buffer.shape, strict=False):
+            far = far * reach(extent) + reach(index, of)
+        yield far, f"the place in {access.buffer.name!r}"
+    for e in reads:
+        for p in indices_of(e):
+            yield reach(p, of), f"the index {p!r}"
 
 
 def _constants(func: PrimFunc, at: str) -> None:
@@ -240,35 +280,6 @@ def _inside(block: Block) -> Iterable[Poly]:
     yield from indices_of(block.value)
     if block.init is not None:
         yield from indices_of(block.init)
-
-
-def follows(p: Poly, known: Iterable[Poly]) -> bool:
-    """Whether p < 0 follows from its bounds, or from a multiple of one of the conditions (each < 0) and the
-    bounds of what p is more than that."""
-    if proven_negative(p):
-        return True
-    known = tuple(known)
-    # k <= -1, so that p = n * k + (p - n * k) < 0 where p - n * k < n.
-    if any(proven_negative(p - k * n - n) for k in known for n in _multiples(p, k)):
-        return True
-    # The greater of two is below where both are, the lesser where one of them is.
-    for m, c in p.terms.items():
-        a = m[0] if len(m) == 1 and c in (1, -1) else None
-        if type(a) is Fn and a.op in ("min", "max"):
-            parts = (follows(p - poly(a) * c + part * c, known) for part in (a.a, a.b))
-            if (all if (a.op == "max") == (c == 1) else any)(parts):
-                return True
-    # Of integers, floor(x / d) < -rest just where x < -rest * d.
-    for m, c in p.terms.items():
-        a = m[0] if len(m) == 1 and c == 1 else None
-        if type(a) is Fn and a.op == "floordiv" and (a.b.const or 0) > 0:
-            return bool(known) and follows((p - a) * a.b + a.a, known)
-    return False
-
-
-def _multiples(p: Poly, k: Poly) -> set[int]:
-    """How often k may stand in p: by the steps of the variables that both have, and once."""
-    return {1} | {c // k.terms[m] for m, c in p.terms.items() if m and 0 < k.terms.get(m, 0) <= c}
 
 
 def _accesses(block: Block, where: str, at: str) -> None:
