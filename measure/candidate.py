@@ -22,7 +22,7 @@ from ..compiler import te
 from ..compiler.build import build
 from ..compiler.codegen.errors import BuildError
 from ..compiler.interpret import NotPlain, check
-from ..compiler.ir import PrimFunc, VerifyError, from_json, to_json
+from ..compiler.ir import PrimFunc, VerifyError, from_json, to_json, within_limits
 from ..compiler.prebuilt import Prebuilt, can_prebuild, prebuild
 from ..compiler.runtime import ParamInfo
 from ..compiler.runtime.arrays import aligned_bytes
@@ -134,7 +134,7 @@ def _build(item: MeasureInput) -> bytes | Failure:
         return Failure("build_error", clip(reason))
     try:
         func = _parsed(json.dumps(item.workload, sort_keys=True))
-        built = prebuild(Trace.from_json(item.trace).apply(func), target)
+        built = prebuild(_scheduled(item, func), target)
     except _NO_CODE as error:
         return _no_code(error)
     return pickle.dumps(built, pickle.HIGHEST_PROTOCOL)
@@ -159,7 +159,7 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
     if (reason := refusal(target) or _lacks_threads(target)) is not None:
         return _failed(item, "build_error", reason)
     try:
-        module = build(Trace.from_json(item.trace).apply(reference.func), target=target)
+        module = build(_scheduled(item, reference.func), target=target)
     except _NO_CODE as error:
         return MeasureResult.failed(item, _no_code(error))
     if module.device.kind != "cpu":
@@ -168,6 +168,13 @@ def _measure(item: MeasureInput, target: Target, reference: Reference, stage: St
         )
     item = replace(item, best_seconds=stage.running())
     return check_and_time(item, module, reference, alarm=_alarm)
+
+
+def _scheduled(item: MeasureInput, func: PrimFunc) -> Schedule:
+    """The program that was proved right, with steps done that keep it so; what they make must still fit."""
+    schedule = Trace.from_json(item.trace).apply(func)
+    within_limits(schedule.func)
+    return schedule
 
 
 @lru_cache(maxsize=_KEPT_REFERENCES)

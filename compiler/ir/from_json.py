@@ -36,9 +36,10 @@ from .expr import (
 from .func import PrimFunc, fresh
 from .json import FORMAT
 from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
+from .limits import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, within_effort
 from .names import NAME, is_name
 from .stmt import Block, For, IterKind, LoopKind, Stmt
-from .verify import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, verify, within_effort
+from .verify import verify
 
 
 def from_json(data: Json, *, at: str = "") -> PrimFunc:

@@ -3,19 +3,16 @@ access in bounds."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ..arith import (
     LARGEST,
     Atom,
     Fn,
     Poly,
-    TooHard,
     Var,
     is_injective,
     is_positive,
-    limited,
     poly,
     positive_atoms,
     reach,
@@ -24,25 +21,11 @@ from ..arith import (
 from .errors import VerifyError
 from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
+from .limits import MAX_BLOCKS, within_effort, within_limits
 from .proofs import follows
 from .rules import REDUCERS
 from .stmt import Block, IterKind
-from .visit import Path, children, indices_of
-
-MAX_NODES = 20_000
-MAX_DEPTH = 100
-#: Of one index: its terms, and the factors of a term. Real programs have a handful; a place in a flat array
-#: of seven dimensions that are sizes has a term of seven.
-MAX_TERMS = 64
-MAX_FACTORS = 8
-#: Of the integers of an index, which JSON keeps exact below it.
-MAX_INTEGER = 2**53
-MAX_BLOCKS = 64
-#: Of all buffers of one program together; 16 GiB.
-MAX_BYTES = 16 << 30
-#: Terms of indices that are bounded to prove one program right. Real ones take some hundred, and what takes
-#: more than this would take minutes.
-MAX_EFFORT = 100_000
+from .visit import Path, children, indices_of, loads
 
 
 def verify(func: PrimFunc, at: str = "") -> None:
@@ -53,34 +36,11 @@ def verify(func: PrimFunc, at: str = "") -> None:
         _verify(func, at)
 
 
-@contextlib.contextmanager
-def within_effort(at: str) -> Iterator[None]:
-    """Ends with VerifyError what takes too long to prove."""
-    try:
-        with limited(MAX_EFFORT):
-            yield
-    except TooHard:
-        raise VerifyError("the indices of the program take too long to prove in bounds", at) from None
-
-
 def _verify(func: PrimFunc, at: str) -> None:
     _unique((b.name for b in func.params + func.allocs), "buffer", at)
     _unique((b.name for _, b in func.blocks()), "block", at)
     known = set(func.params + func.allocs)
-    total = 0
-    for b in func.params + func.allocs:
-        if b.dtype.lanes > 1:
-            raise VerifyError(f"buffer {b.name!r} is of {b.dtype}, but buffers hold single elements", at)
-        size = b.dtype.bytes
-        for extent in b.shape:
-            if extent.const is not None:
-                # 0 only where a size was bound to it; the readers of programs take no such extent.
-                if extent.const < 0:
-                    raise VerifyError(f"buffer {b.name!r} has the extent {extent.const}, below 0", at)
-                size *= extent.const
-        total += size
-    if total > MAX_BYTES:
-        raise VerifyError(f"the buffers hold {total} bytes; at most {MAX_BYTES} are allowed", at)
+    within_limits(func, at)
     _sizes(func, at)
     _constants(func, at)
     blocks = list(func.blocks())
@@ -91,14 +51,14 @@ def _verify(func: PrimFunc, at: str) -> None:
     written: set[object] = set(func.inputs)
     for path, block in blocks:
         where = f"block {block.name!r}"
-        if block.buffer not in known or any(x.buffer not in known for x in _loads(block.value)):
+        if block.buffer not in known or any(x.buffer not in known for x in loads(block.value)):
             raise VerifyError(f"{where} uses a buffer that is neither a parameter nor allocated", at)
         _stored(block, where, at)
         if not any(v.extent.const == 0 for v in (*block.iters, *(f.var for f in path))):
             # Where a size is bound to 0 a block has no instance, whose accesses could be wrong.
             _scopes(path, block, where, at)
             _accesses(block, where, at)
-        for x in _loads(block.value):
+        for x in loads(block.value):
             # A reduction with an init writes its accumulator before it reads it.
             if x.buffer not in written and not (x.buffer is block.buffer and block.init is not None):
                 raise VerifyError(f"{where} reads {x.buffer.name!r} before any block wrote it", at)
@@ -127,25 +87,6 @@ def _sizes(func: PrimFunc, at: str) -> None:
                 )
         if reach(p) > LARGEST:
             raise VerifyError(f"{where}: the index {p!r} may need more than 64 bits", at)
-    for _, b in func.blocks():
-        for far, what in _reaches(b):
-            if far > LARGEST:
-                raise VerifyError(f"block {b.name!r}: {what} may need more than 64 bits", at)
-
-
-def _reaches(block: Block) -> Iterator[tuple[int, str]]:
-    """How far what is computed in the end reaches: conditions, and places in flat arrays, over the variables
-    of the loops."""
-    of: dict[Atom, int] = {v: reach(p) for v, p in zip(block.iters, block.binds, strict=True)}
-    reads = [block.value] if block.init is None else [block.value, block.init]
-    for access in (Load(block.buffer, block.indices), *(x for e in reads for x in _loads(e))):
-        far = 0
-        for index, extent in zip(access.indices, access.buffer.shape, strict=False):
-            far = far * reach(extent) + reach(index, of)
-        yield far, f"the place in {access.buffer.name!r}"
-    for e in reads:
-        for p in indices_of(e):
-            yield reach(p, of), f"the index {p!r}"
 
 
 def _constants(func: PrimFunc, at: str) -> None:
@@ -167,7 +108,7 @@ def _stored(block: Block, where: str, at: str) -> None:
     for e, word in ((v, "value"), (block.init, "init")):
         if e is not None and e.dtype != b.dtype:
             raise VerifyError(f"{where}: the {word} is {e.dtype}, but {b.name!r} is {b.dtype}", at)
-    own = [x for x in _loads(v) if x.buffer is b]
+    own = [x for x in loads(v) if x.buffer is b]
     if any(x.indices != block.indices for x in own):
         raise VerifyError(
             f"{where} reads {b.name!r}, which it writes, at another place than the one it writes", at
@@ -198,7 +139,7 @@ def _stored(block: Block, where: str, at: str) -> None:
             and any(it in i.vars() for i in indices_of(block.init))
         ):
             raise VerifyError(f"{where}: the init uses the reduce variable {it.name!r}", at)
-    if block.init is not None and any(x.buffer is b for x in _loads(block.init)):
+    if block.init is not None and any(x.buffer is b for x in loads(block.init)):
         raise VerifyError(f"{where}: the init reads {b.name!r}, which it is the first to write", at)
     if block.init is not None:
         _begins_once(block, where, at)
@@ -226,13 +167,6 @@ def _unique(names: Iterable[str], what: str, at: str) -> None:
         if n in seen:
             raise VerifyError(f"two {what}s are named {n!r}", at)
         seen.add(n)
-
-
-def _loads(e: Expr) -> Iterable[Load]:
-    if type(e) is Load:
-        yield e
-    for c in children(e):
-        yield from _loads(c)
 
 
 def _scopes(path: Path, block: Block, where: str, at: str) -> None:
