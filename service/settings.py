@@ -47,6 +47,9 @@ class Settings(BaseSettings):
     max_trials: int = Field(100_000, ge=1, description="largest trial budget of one job")
     worker_wait: float = Field(600.0, gt=0, description="seconds a job waits for a worker of its hardware")
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
+    runner_silence: float = Field(
+        15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"
+    )
     search_restarts: int = Field(3, ge=0, description="times a search that died is started again")
 
     lease_items: int = Field(16, ge=1, le=64, description="most candidates of one lease")
@@ -56,6 +59,14 @@ class Settings(BaseSettings):
     build_seconds: float = Field(10.0, gt=0, description="time limit of building one candidate")
     run_seconds: float = Field(10.0, gt=0, description="time limit of checking and timing one candidate")
     memory_bytes: int = Field(2 << 30, ge=1, description="memory limit of one candidate")
+
+    builder: bool = Field(True, description="build for devices that cannot, while any is attached")
+    max_artifact_bytes: int = Field(
+        256 << 20, ge=1024, description="largest program or data file for devices that cannot compile"
+    )
+    artifact_store_bytes: int = Field(
+        4 << 30, ge=1024, description="what all programs and data files may come to"
+    )
 
     @classmethod
     def settings_customise_sources(

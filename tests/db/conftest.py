@@ -5,15 +5,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tilewright.db import Store, open_store
 from tilewright.db.fleet_records import Lease, LeaseItem, NewWorker, Worker
 from tilewright.db.records import BestSchedule, Job, NewJob, NewTrial, Settlement, Trial
-from tilewright.db.sql import database
+from tilewright.db.sql import sqlite_database
 
 MOMENT = 0.05
+ONLY_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+ONLY_POSTGRES = pytest.mark.parametrize("kind", ["postgres"], indirect=True)
 
 
 @dataclass(frozen=True)
@@ -24,15 +27,22 @@ class Scene:
     url: str
 
     def job(
-        self, origin: str = "http", hardware: str | None = "h", trials: int = 64, wait: float = 600.0
+        self,
+        origin: str = "http",
+        hardware: str | None = "h",
+        trials: int = 64,
+        wait: float = 600.0,
+        **more: Any,
     ) -> Job:
-        return self.store.create_job(
-            NewJob("w", "t", hardware, trials, None, 0, "evolutionary", wait, origin, '{"op": "matmul"}')
-        )
+        spec = '{"op": "matmul"}'
+        job = NewJob("w", "t", hardware, trials, None, 0, "evolutionary", wait, origin, spec, **more)
+        return self.store.create_job(job)
 
-    def searched(self, count: int, origin: str = "http", hardware: str = "h", tag: str = "c") -> Job:
+    def searched(
+        self, count: int, origin: str = "http", hardware: str | None = "h", tag: str = "c", **more: Any
+    ) -> Job:
         """A running job in epoch 1 with `count` pending trials, candidates `c0`, `c1` …"""
-        job = self.job(origin=origin, hardware=hardware)
+        job = self.job(origin=origin, hardware=hardware, **more)
         self.store.begin_search(job.id)
         self.add(job, range(count), tag=tag)
         return self.store.job(job.id)
@@ -44,9 +54,17 @@ class Scene:
         trace = f'{{"candidate": "{tag}{number}"}}'
         return NewTrial(number, number // 8, f"{tag}{number}", "tiled", trace, b"\x00\x01", 1, 7)
 
-    def worker(self, name: str = "rig", session: str = "s1", hardware: str = "h") -> Worker:
+    def worker(
+        self,
+        name: str = "rig",
+        session: str = "s1",
+        hardware: str = "h",
+        labels: str = "{}",
+        pool: str | None = None,
+    ) -> Worker:
+        versions = '{"tilewright": "0.1.0"}'
         return self.store.register_worker(
-            NewWorker(name, session, hardware, 1, '{"tilewright": "0.1.0"}', "{}", codegen_version="g1")
+            NewWorker(name, session, hardware, 1, versions, labels, codegen_version="g1", pool=pool)
         )
 
     def claim(self, worker: Worker, max_items: int = 8, ttl: float = 30.0) -> Lease:
@@ -110,17 +128,24 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite"])
-def url(request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> str:
-    """Where each kind of store under test keeps its data; a store that is added gets its url here."""
-    path = shutil.copy(blank, tmp_path / "tilewright.db")
-    return f"{request.param}:///{path}"
+@pytest.fixture(params=["sqlite", "postgres"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which store is under test; `@ONLY_SQLITE` marks a test that is about a file."""
+    return str(request.param)
+
+
+@pytest.fixture
+def url(kind: str, request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> str:
+    """Where the store under test keeps its data: the schema and no rows."""
+    if kind == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite:///{shutil.copy(blank, tmp_path / 'tilewright.db')}"
 
 
 @pytest.fixture
 def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An open store. It does not wait for the disk: what these tests ask about does not depend on it."""
-    monkeypatch.setattr(database, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
     with open_store(url) as opened:
         yield opened
 
