@@ -25,6 +25,8 @@ from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .presenter import Presenter
 from .routes import (
+    artifacts,
+    builds,
     crashes,
     events,
     health,
@@ -89,6 +91,8 @@ def create_app(
         schedules,
         workers,
         leases,
+        builds,
+        artifacts,
         crashes,
         tokens,
         health,
@@ -97,7 +101,12 @@ def create_app(
         routes += module.router.routes
     problems.install(app, routes, ServiceError, StoreError, MessageError)
     # The last one added is the outermost: a request is traced, then known, then read.
-    app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=settings.max_body_bytes,
+        max_depth=settings.max_json_depth,
+        max_artifact_bytes=settings.max_artifact_bytes,
+    )
     app.add_middleware(Authentication, tokens=KnownTokens(store, fresh), host=settings.host)
     app.add_middleware(Tracing)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]

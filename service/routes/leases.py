@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
+from ..build_calls import run_lease
 from ..context import Ctx
 from ..lease_calls import (
     DRAIN_HEADER,
@@ -26,6 +28,9 @@ from ..lease_calls import (
 )
 
 router = APIRouter(prefix="/v1/leases", tags=["workers"])
+
+_BUILD_TAKES = 0.05
+"""Seconds until a device without a compiler asks again for work whose program is not built yet."""
 
 Call = Annotated[dict[str, Any], Body()]
 
@@ -56,12 +61,16 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     while lease is None and (left := deadline - time.monotonic()) > 0:
         if not await context.work.turn(worker, left):
             break
+        if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
+            await asyncio.sleep(min(_BUILD_TAKES, left))
+            continue
         lease = await claim()
     if lease is None:
         now = await run_in_threadpool(context.store.worker, caller.worker)
         headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
         return Response(status_code=204, headers=headers)
-    return JSONResponse(lease_message(lease, settings).to_json())
+    message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
+    return JSONResponse(message.to_json())
 
 
 @router.post("/{lease_id}:start")

@@ -39,7 +39,7 @@ async def read_best(
         )
     body, etag = answer
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if _matches(if_none_match, etag):
+    if matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
 
@@ -53,7 +53,7 @@ def _answer(context: Context, workload: str, target: str, hardware: str) -> tupl
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def _matches(if_none_match: str | None, etag: str) -> bool:
+def matches(if_none_match: str | None, etag: str) -> bool:
     """Whether one of the tags is this one, by the weak comparison that RFC 9110 asks for."""
     if if_none_match is None:
         return False
