@@ -57,6 +57,13 @@ class Settings(BaseSettings):
     run_seconds: float = Field(10.0, gt=0, description="time limit of checking and timing one candidate")
     memory_bytes: int = Field(2 << 30, ge=1, description="memory limit of one candidate")
 
+    golden_every: int = Field(
+        64, ge=0, le=1_000_000, description="candidates between golden kernels; 0: none"
+    )
+    golden_processes: int = Field(5, ge=0, le=50, description="fresh processes of golden kernels at attach")
+    golden_drift: float = Field(0.03, ge=0, le=10, description="least ratio by which a device may drift")
+    golden_interval: float = Field(60.0, gt=0, le=86_400, description="seconds between checks in quarantine")
+
     @classmethod
     def settings_customise_sources(
         cls,

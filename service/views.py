@@ -127,8 +127,20 @@ class TimeView(View):
     other: float = 0.0
 
 
+class DriftView(View):
+    """A worker that has become slower or faster since its first trial of a job: seconds of its baseline
+    kernel then and now, and the change as a ratio less 1."""
+
+    worker: str
+    name: str
+    first_seconds: float
+    last_seconds: float
+    drift: float
+    message: str
+
+
 class JobView(View):
-    """`model` and `time` are not part of a list."""
+    """`model`, `time` and `drift` are not part of a list."""
 
     id: str
     state: str
@@ -147,6 +159,7 @@ class JobView(View):
     best: BestOfJob | None = None
     model: ModelView | None = None
     time: TimeView | None = None
+    drift: list[DriftView] = Field(default_factory=list)
 
     @property
     def finished(self) -> bool:
@@ -257,6 +270,20 @@ class WorkerView(View):
     labels: dict[str, str]
     versions: dict[str, str]
     seen_seconds_ago: float | None = None
+
+
+class HealthCheckView(View):
+    """What golden kernels showed of a worker: each part with its seconds, spread, norm and limit."""
+
+    at: float
+    occasion: str
+    verdict: str
+    reason: str = ""
+    parts: list[dict[str, Any]]
+
+
+class HealthChecksView(View):
+    checks: list[HealthCheckView]
 
 
 class WorkersView(View):

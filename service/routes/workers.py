@@ -9,12 +9,15 @@ from fastapi import APIRouter, Body
 from starlette.responses import Response
 
 from ...db.fleet_records import NewWorker
+from ...measure.health_messages import HealthReport, HealthUpdate
 from ...measure.messages import Registration, WorkerHello
 from ..auth import CanReadWorkers, IsWorker
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
+from ..health_calls import plan_of, take_first_report, take_report
 from ..lease_calls import Caller, check_protocol
-from ..views import WorkersView, WorkerView
+from ..presenter import health_view
+from ..views import HealthChecksView, WorkersView, WorkerView
 from ..workloads import SpecError
 
 router = APIRouter(prefix="/v1/workers", tags=["workers"])
@@ -39,8 +42,10 @@ def attach_worker(
             labels=json.dumps(hello.labels),
             codegen_version=hello.versions.get("codegen", ""),
             pool=principal.pool,
+            facts=json.dumps(hello.hardware),
         )
     )
+    take_first_report(context.store, worker, hello.health)
     context.dispatcher.wake()
     settings = context.settings
     registration = Registration(
@@ -48,8 +53,12 @@ def attach_worker(
         ttl_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
         wait_seconds=settings.lease_wait,
+        health=plan_of(settings, hello.protocol),
     )
-    return registration.to_json()
+    said = registration.to_json()
+    if registration.health is None:
+        del said["health"]  # the word is not known to older workers
+    return said
 
 
 @router.post("/{worker_id}:leave", status_code=204)
@@ -57,12 +66,27 @@ def detach_worker(
     worker_id: str, body: Annotated[dict[str, Any], Body()], context: Ctx, _: IsWorker
 ) -> Response:
     """Say that the worker ends its session: it is offline at once, and what it holds is given back."""
-    caller = Caller.of(body)
-    if caller.worker != worker_id:
-        raise InvalidRequest.at("/worker", f"must be the worker of the path, {worker_id}")
+    caller = _caller_of(worker_id, body)
     context.store.leave(worker_id, caller.session)
     context.dispatcher.wake()
     return Response(status_code=204)
+
+
+@router.post("/{worker_id}:health")
+def report_health(
+    worker_id: str, body: Annotated[dict[str, Any], Body()], context: Ctx, _: IsWorker
+) -> dict[str, Any]:
+    """Tell what the worker's golden kernels showed; the answer says what state it is in then, and why."""
+    caller = _caller_of(worker_id, body, "report")
+    report = HealthReport.from_json(caller.fields["report"], "/report")
+    worker = take_report(context.store, worker_id, caller.session, report)
+    return HealthUpdate(worker.state, worker.reason).to_json()
+
+
+@router.get("/{worker_id}/health")
+def read_health(worker_id: str, context: Ctx, _: CanReadWorkers) -> HealthChecksView:
+    """The latest golden kernels of a worker, newest first."""
+    return HealthChecksView(checks=[health_view(check) for check in context.store.health_checks(worker_id)])
 
 
 @router.get("")
@@ -76,6 +100,13 @@ def list_workers(context: Ctx, _: CanReadWorkers) -> WorkersView:
 def read_worker(worker_id: str, context: Ctx, _: CanReadWorkers) -> WorkerView:
     """One worker: state, hardware, labels, versions."""
     return context.presenter.worker(context.store.worker(worker_id), context.store.now())
+
+
+def _caller_of(worker_id: str, body: dict[str, Any], *names: str) -> Caller:
+    caller = Caller.of(body, *names)
+    if caller.worker != worker_id:
+        raise InvalidRequest.at("/worker", f"must be the worker of the path, {worker_id}")
+    return caller
 
 
 def _check_hardware(hello: WorkerHello, context: Context) -> None:
