@@ -233,7 +233,7 @@ def drift_view(baseline: WorkerBaseline) -> DriftView:
         last_seconds=baseline.last_seconds,
         drift=baseline.drift,
         message=(
-            f"worker {baseline.name} was {abs(baseline.drift):.0%} {slower} at its last trial than at its first:"
+            f"worker {baseline.name} was {abs(baseline.drift):.0%} {slower} at its last trial than at first:"
             " times of before and after do not compare; the final rounds measure the winner again"
         ),
     )

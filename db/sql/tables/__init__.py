@@ -2,9 +2,9 @@
 
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
-from .fleet import leases, workers
+from .fleet import doubts, leases, shares, workers
 from .health import health_checks, job_baselines
-from .jobs import events, jobs, warm_starts
+from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import retirements, schedules
 from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
@@ -12,17 +12,20 @@ from .trials import attempts, crashes, holdings, retimings, trials
 __all__ = [
     "attempts",
     "crashes",
+    "doubts",
     "events",
     "hardware",
     "health_checks",
     "holdings",
     "job_baselines",
+    "job_labels",
     "jobs",
     "leases",
     "metadata",
     "retimings",
     "retirements",
     "schedules",
+    "shares",
     "structures",
     "targets",
     "tokens",
