@@ -102,8 +102,8 @@ def explain(report: HealthReport) -> str:
             )
         elif part.spread > grade.limit:
             said.append(
-                f"{part.part} differs by {part.spread:.0%} between fresh processes{again}; for a "
-                f"{grade.name} device the limit is {grade.limit:.0%}"
+                f"{part.part} differs by {part.spread:.0%} between fresh processes{again}; for a device "
+                f"that was {grade.name} at attach the limit is {grade.limit:.0%}"
             )
     return f"golden kernel: {'; '.join(said)}" if said else ""
 
