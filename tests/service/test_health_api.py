@@ -16,7 +16,10 @@ SESSION = "5" * 32
 HELLO = WorkerHello(2, "w1", SESSION, HARDWARE, FACTS, {"codegen": "7"})
 WELL = HealthReport("attach", "healthy", "steady", (GoldenPart("compute", 1e-4, 0.01, 1e-4, 0.03),))
 DRIFTED = HealthReport("periodic", "drifted", "steady", (GoldenPart("compute", 1.2e-4, 0.01, 1e-4, 0.03),))
-WORDS = "golden kernel: compute takes 120 µs, 20.0% more than the 100 µs at attach, twice in a row; the limit is 3.0%"
+WORDS = (
+    "golden kernel: compute takes 120 µs, 20.0% more than the 100 µs at attach, twice in a row; the limit "
+    "is 3.0%"
+)
 
 
 @pytest.fixture
