@@ -157,8 +157,8 @@ def _opened(path: Path) -> int:
     if said.st_uid not in (0, os.geteuid()) and not said.st_mode & stat.S_ISVTX:
         os.close(folder)
         raise MeasureError(
-            f"the folder of locks {path} belongs to user {said.st_uid}, who may remove the locks of others: it "
-            "should be root's, or have the sticky bit"
+            f"the folder of locks {path} belongs to user {said.st_uid}, who may remove the locks of others: "
+            "it should be root's, or have the sticky bit"
         )
     return folder
 
