@@ -1,5 +1,6 @@
 """What a store takes and gives about workers and their leases; the conventions are those of `records`."""
 
+import json
 from dataclasses import dataclass
 
 from .words import WorkerState
@@ -7,8 +8,11 @@ from .words import WorkerState
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart;
-    `facts`: of this one machine, a JSON object."""
+    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart.
+
+    `facts`: of this one machine, a JSON object. `run_only`: it runs programs that builders made, since it
+    cannot compile.
+    """
 
     name: str
     session: str
@@ -19,6 +23,7 @@ class NewWorker:
     codegen_version: str
     pool: str | None = None
     facts: str = "{}"
+    run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Worker:
     registered_at: float
     seen_at: float
     facts: str = "{}"
+    run_only: bool = False
     state_at: float | None = None
     until: float | None = None
     settled: int = 0
@@ -86,19 +92,31 @@ class Crash:
     trial: str | None
 
 
+def labels_of(labels: str) -> frozenset[str]:
+    """The labels of a JSON text, each as `key=value`."""
+    return frozenset(f"{key}={value}" for key, value in json.loads(labels).items())
+
+
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with these labels
-    as `key=value`."""
+    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with all these
+    labels (`key=value`)."""
 
     hardware: str
     pool: str | None
     labels: frozenset[str]
 
+    def fits(self, hardware: str, pool: str | None, labels: frozenset[str]) -> bool:
+        """Whether a worker would find it."""
+        return hardware == self.hardware and self.pool in (None, pool) and self.labels <= labels
+
 
 @dataclass(frozen=True, slots=True)
 class LeaseItem:
-    """One trial to measure. `best_seconds` is the best of its job so far, None before the first success."""
+    """One trial to measure. `best_seconds` is the best of its job so far, None before the first success.
+
+    For a worker that only runs, the artifacts that it needs: SHA-256 and size of program and data.
+    """
 
     trial: str
     attempt: int
@@ -111,6 +129,10 @@ class LeaseItem:
     trace: str
     input_seed: int
     best_seconds: float | None
+    program_sha256: str | None = None
+    program_bytes: int | None = None
+    data_sha256: str | None = None
+    data_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,8 @@ class Device:
         processors = _processors(text, said)
         if missing := sorted(processors - here):
             raise DeviceError(
-                f"{text!r} names the processors {_ranges(missing)}, and this process may use {_ranges(sorted(here))}"
+                f"{text!r} names the processors {_ranges(missing)}, and this process may use "
+                f"{_ranges(sorted(here))}"
             )
         return cls(processors, f"cpu{_ranges(sorted(processors))}")
 

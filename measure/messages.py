@@ -168,8 +168,10 @@ class MeasureResult(Message):
 @dataclass(frozen=True, slots=True)
 class WorkerHello(Message):
     """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it. `hardware`
-    holds what its key is made of and other facts; `health` is the last check of a worker that attaches
-    again."""
+    holds what its key is made of and other facts; `health` is the last check of a worker that attaches again.
+
+    `run_only`: it cannot compile; its leases are RunLeases (measure/run_only).
+    """
 
     protocol: int
     name: Identifier
@@ -179,6 +181,7 @@ class WorkerHello(Message):
     versions: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)]
     labels: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)] = field(default_factory=dict)
     health: HealthReport | None = None
+    run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

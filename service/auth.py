@@ -25,7 +25,7 @@ from .errors import ScopeMissing, ServiceError, TokenNeeded, TokenWrong
 from .problems import respond
 from .settings import is_loopback
 
-SCOPES = ("jobs:write", "schedules:read", "worker", "admin")
+SCOPES = ("jobs:write", "schedules:read", "worker", "builder", "admin")
 OPEN_PATHS = ("/livez", "/readyz", "/version")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
 _bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
@@ -34,6 +34,8 @@ _bearer = HTTPBearer(auto_error=False, description="tilewright token create --sc
 class KnownToken(Protocol):
     """What the store tells of a token."""
 
+    @property
+    def id(self) -> str: ...
     @property
     def name(self) -> str: ...
     @property
@@ -57,6 +59,7 @@ class Principal:
     scopes: frozenset[str]
     distrust: str | None = None
     pool: str | None = None
+    id: str | None = None
 
 
 class Authentication:
@@ -93,7 +96,7 @@ class Authentication:
                 "`tilewright token create`",
                 headers=_CHALLENGE,
             )
-        return Principal(token.name, frozenset(token.scopes), pool=token.pool)
+        return Principal(token.name, frozenset(token.scopes), pool=token.pool, id=token.id)
 
 
 class Requires:
@@ -157,4 +160,6 @@ CanReadJobs = Annotated[Principal, Depends(Requires("jobs:write", "schedules:rea
 CanReadSchedules = Annotated[Principal, Depends(Requires("schedules:read", "jobs:write", anonymous=True))]
 CanReadWorkers = Annotated[Principal, Depends(Requires("worker", "jobs:write"))]
 IsWorker = Annotated[Principal, Depends(Requires("worker"))]
+IsBuilder = Annotated[Principal, Depends(Requires("builder"))]
+IsDevice = Annotated[Principal, Depends(Requires("worker", "builder"))]
 IsAdmin = Annotated[Principal, Depends(Requires("admin"))]

@@ -6,7 +6,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from ..db.fleet_records import Worker
+from ..db.fleet_records import Crash, Worker, WorkerChange
+from ..db.fleet_store import MAX_LOSSES
 from ..db.health_records import HealthCheck, WorkerBaseline
 from ..db.records import BestSchedule, Job, Known, Token, Trial
 from ..db.store import Store
@@ -14,6 +15,7 @@ from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .views import (
     BestOfJob,
     BudgetView,
+    CrashView,
     DriftView,
     HealthCheckView,
     JobView,
@@ -25,6 +27,7 @@ from .views import (
     TimeView,
     TokenView,
     TrialView,
+    WorkerChangeView,
     WorkerView,
     WorkloadView,
 )
@@ -47,9 +50,13 @@ class Presenter:
             update={
                 "model": None if model is None else ModelView.model_validate(model["overall"]),
                 "time": None if report is None else TimeView.model_validate(report["seconds"]),
-                "drift": [drift_view(b) for b in self._store.baselines(job.id) if b.drifted],
+                "drift": (drift := self._drift(job)),
+                "warnings": [view.message for view in drift],
             }
         )
+
+    def _drift(self, job: Job) -> list[DriftView]:
+        return [drift_view(baseline) for baseline in self._store.baselines(job.id) if baseline.drifted]
 
     def _last(self, job: Job, kind: str) -> Any:
         event = self._store.last_event(job.id, kind)
@@ -71,6 +78,9 @@ class Presenter:
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
+            pool=job.pool,
+            labels=json.loads(job.labels),
+            priority=job.priority,
             history=job.history,
             created_at=job.created_at,
             finished_at=job.finished_at,
@@ -127,7 +137,20 @@ class Presenter:
             labels=json.loads(worker.labels),
             versions=json.loads(worker.versions),
             seen_seconds_ago=max(0.0, now - worker.seen_at),
+            pool=worker.pool,
+            protocol=worker.protocol,
+            lease=worker.lease,
+            trial=worker.trial,
+            settled=worker.settled,
+            failed=worker.failed,
+            registered_at=worker.registered_at,
+            state_at=worker.registered_at if worker.state_at is None else worker.state_at,
+            until=worker.until,
         )
+
+    def worker_change(self, change: WorkerChange) -> WorkerChangeView:
+        worker = self.worker(change.worker, self._store.now())
+        return WorkerChangeView(worker=worker, replaced=change.replaced, lost=change.lost)
 
     def _progress(self, job: Job, known: int, best: Trial | None, flops: float | None) -> ProgressView:
         counts = self._store.trial_counts(job.id)
@@ -236,6 +259,17 @@ def drift_view(baseline: WorkerBaseline) -> DriftView:
             f"worker {baseline.name} was {abs(baseline.drift):.0%} {slower} at its last trial than at first:"
             " times of before and after do not compare; the final rounds measure the winner again"
         ),
+    )
+
+
+def crash_view(crash: Crash) -> CrashView:
+    return CrashView(
+        candidate=crash.candidate_key,
+        hardware=crash.hardware,
+        losses=crash.losses,
+        barred=crash.losses >= MAX_LOSSES,
+        last_at=crash.last_at,
+        trial=crash.trial,
     )
 
 

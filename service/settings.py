@@ -77,6 +77,14 @@ class Settings(BaseSettings):
     golden_drift: float = Field(0.03, ge=0, le=10, description="least ratio by which a device may drift")
     golden_interval: float = Field(60.0, gt=0, le=86_400, description="seconds between checks in quarantine")
 
+    builder: bool = Field(True, description="build for devices that cannot, while any is attached")
+    max_artifact_bytes: int = Field(
+        256 << 20, ge=1024, description="largest program or data file for devices that cannot compile"
+    )
+    artifact_store_bytes: int = Field(
+        4 << 30, ge=1024, description="what all programs and data files may come to"
+    )
+
     @field_validator("worker_labels", mode="before")
     @classmethod
     def _read_labels(cls, said: Any) -> Any:

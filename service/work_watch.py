@@ -1,4 +1,4 @@
-"""Whether there may be work for a kind of hardware: one cheap read shared by all lease calls that wait."""
+"""Whether there may be work for a worker: one cheap read shared by all lease calls that wait."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 
 from starlette.concurrency import run_in_threadpool
 
+from ..db.fleet_records import OpenWork, Worker, labels_of
 from ..db.store import Store
 
 _FRESH = 0.05
@@ -22,24 +23,14 @@ class WorkWatch:
         self._store = store
         self._lock = asyncio.Lock()
         self._read_at = float("-inf")
-        self._kinds: frozenset[str] = frozenset()
+        self._open: list[OpenWork] = []
 
-    async def may_have_work(self, hardware: str) -> bool:
+    async def may_have_work(self, worker: Worker) -> bool:
+        """Whether trials that this worker may measure wait, or wait to be timed once more."""
         async with self._lock:
             if time.monotonic() - self._read_at > _FRESH:
-                self._kinds = await run_in_threadpool(self._read)
+                self._open = await run_in_threadpool(self._store.open_work)
                 self._read_at = time.monotonic()
-            return hardware in self._kinds
-
-    def _read(self) -> frozenset[str]:
-        return frozenset(
-            job.hardware
-            for job in self._store.unfinished_jobs("http")
-            if job.hardware is not None and job.state in ("running", "waiting") and self._has_work(job.id)
-        )
-
-    def _has_work(self, job: str) -> bool:
-        """Whether trials wait to be measured, or to be timed once more in the final rounds."""
-        if self._store.trial_counts(job)["pending"] > 0:
-            return True
-        return any(retiming.outcome == "pending" for retiming in self._store.retimings(job))
+            kinds = self._open
+        labels = labels_of(worker.labels)
+        return any(work.fits(worker.hardware, worker.pool, labels) for work in kinds)

@@ -18,3 +18,8 @@ def digest_of(settlement: Settlement) -> str:
         if not said[later]:
             del said[later]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def sha256_of(data: bytes) -> str:
+    """In hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

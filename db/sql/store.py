@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from ..errors import SchemaError
+from .builds import BuildPart
 from .catalog import CatalogPart
 from .clock import now_of
 from .databases import database_of
@@ -42,6 +43,7 @@ class SqlStore(
     HealthPart,
     TokenPart,
     ServingPart,
+    BuildPart,
 ):
     """Implements `Store`. Safe to use from several threads and processes, not across a fork."""
 

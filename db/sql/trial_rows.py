@@ -78,6 +78,13 @@ def write_result(
         offer_best(conn, trial.id, now)
 
 
+def count_result(conn: Connection, worker: str, settlement: Settlement) -> None:
+    """Count a result that was taken from a worker."""
+    failed = int(settlement.failure_kind is not None)
+    counts = {"settled": workers.c.settled + 1, "failed": workers.c.failed + failed}
+    conn.execute(update(workers).where(workers.c.id == worker).values(**counts))
+
+
 def _baseline(settlement: Settlement) -> dict[str, float]:
     """What the baseline around its samples comes to."""
     if settlement.seconds is None or len(settlement.baseline) != 2:
@@ -85,13 +92,6 @@ def _baseline(settlement: Settlement) -> dict[str, float]:
     before, after = settlement.baseline
     ratio = settlement.seconds / ((before + after) / 2)
     return {"baseline_before": before, "baseline_after": after, "baseline_ratio": ratio}
-
-
-def count_result(conn: Connection, worker: str, settlement: Settlement) -> None:
-    """Count a result that was taken from a worker."""
-    failed = int(settlement.failure_kind is not None)
-    counts = {"settled": workers.c.settled + 1, "failed": workers.c.failed + failed}
-    conn.execute(update(workers).where(workers.c.id == worker).values(**counts))
 
 
 def fail_trial(conn: Connection, trial: Row[Any], settlement: Settlement, now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -118,6 +119,14 @@ def show_probe(
         return table(["fact", "value"], rows)
 
     show(hello, as_json, human)
+
+
+@app.command("runner-script")
+def show_runner_script() -> None:
+    """Print the program that measures on a device without tilewright: one file for Python 3.9 alone."""
+    from ...measure import run_only
+
+    print(Path(run_only.__file__).with_name("runner.py").read_text("utf-8"), end="")
 
 
 @app.command("list")

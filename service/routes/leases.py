@@ -8,11 +8,13 @@ from fastapi import APIRouter, Body, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from ...db.fleet_records import Lease
+from ...db.fleet_records import Lease, Worker
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
-from ..context import Ctx
+from ..build_calls import run_lease
+from ..context import Context, Ctx
 from ..lease_calls import (
+    DRAIN_HEADER,
     Caller,
     integer,
     lease_message,
@@ -33,7 +35,10 @@ Call = Annotated[dict[str, Any], Body()]
 
 @router.post("", responses={204: {"description": "no work within wait_seconds"}})
 async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) -> Response:
-    """The next batch of candidates, waiting up to `wait_seconds` for one; 204 when there is none."""
+    """The next batch of candidates, waiting up to `wait_seconds` for one; 204 when there is none.
+
+    The header `Tilewright-Worker: drain` of a 204 tells the worker to end.
+    """
     caller = Caller.of(body, "max_items", "wait_seconds")
     settings = context.settings
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
@@ -45,7 +50,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
         nonlocal looks
         looks += 1
         # The first look claims outright: it also tells the store that the worker is there.
-        if looks > 1 and not await context.work.may_have_work(worker.hardware):
+        if looks > 1 and not await _may_have_work(context, worker):
             return None
         # A worker that hung up would leave its candidates lying until the lease expires.
         if await request.is_disconnected():
@@ -56,8 +61,17 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
 
     lease = await poll(context, look, wait, _LOOK_EVERY)
     if lease is None:
-        return Response(status_code=204)
-    return JSONResponse(lease_message(lease, settings).to_json())
+        now = await run_in_threadpool(context.store.worker, caller.worker)
+        headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
+        return Response(status_code=204, headers=headers)
+    message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
+    return JSONResponse(message.to_json())
+
+
+async def _may_have_work(context: Context, worker: Worker) -> bool:
+    if not await context.work.may_have_work(worker):
+        return False
+    return not worker.run_only or await run_in_threadpool(context.store.has_built, worker.hardware)
 
 
 @router.post("/{lease_id}:start")

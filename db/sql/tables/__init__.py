@@ -1,5 +1,6 @@
 """The tables as this program reads and writes them; migrations/ makes them, and a test compares the two."""
 
+from .artifacts import artifacts, builds
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
 from .fleet import doubts, leases, shares, workers
@@ -10,7 +11,9 @@ from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
 
 __all__ = [
+    "artifacts",
     "attempts",
+    "builds",
     "crashes",
     "doubts",
     "events",

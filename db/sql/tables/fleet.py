@@ -1,6 +1,19 @@
 """Workers and their leases."""
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    false,
+    text,
+)
 
 from .base import Counter, metadata
 
@@ -20,11 +33,12 @@ workers = Table(
     Column("reason", Text, nullable=False),
     Column("registered_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
-    Column("facts", Text, nullable=False, server_default=text("'{}'")),
     Column("state_at", Double),  # since when it is in its state
     Column("until", Double),  # when its pause ends
     Column("settled", BigInteger, nullable=False, server_default=text("0")),  # results taken from it
     Column("failed", BigInteger, nullable=False, server_default=text("0")),  # failures among them
+    Column("facts", Text, nullable=False, server_default=text("'{}'")),
+    Column("run_only", Boolean(create_constraint=False), nullable=False, server_default=false()),
 )
 
 leases = Table(
@@ -64,6 +78,6 @@ shares = Table(
     Column("hardware", String, ForeignKey("hardware.key"), primary_key=True),
     Column("account", String, primary_key=True),
     Column("began", Double, nullable=False),  # its share before the last grant
-    Column("share", Double, nullable=False),  # trials granted to its jobs, and what it never asked for
-    Index("ix_shares_began", "hardware", "began"),
+    Column("share", Double, nullable=False),  # trials granted to its jobs, and to others while it had none
+    Index("ix_shares_turn", "hardware", "share", "account"),
 )
