@@ -63,8 +63,8 @@ def test_an_unknown_token_cannot_be_revoked(store):
 @pytest.mark.parametrize(
     ("scopes", "message"),
     [
-        ([], "scopes: must not be empty; there are jobs:write, schedules:read, worker, admin"),
-        (["root"], "scopes: is 'root', which is none of jobs:write, schedules:read, worker, admin"),
+        ([], "scopes: must not be empty; there are jobs:write, schedules:read, worker, builder, admin"),
+        (["root"], "scopes: is 'root', which is none of jobs:write, schedules:read, worker, builder, admin"),
     ],
 )
 def test_a_token_needs_scopes_that_exist(store, scopes, message):
