@@ -16,6 +16,7 @@ from typing import Protocol, Self
 from .fleet_store import FleetStore
 from .job_control_store import JobControlStore
 from .records import (
+    NO_LIMITS,
     BestSchedule,
     Event,
     Hardware,
@@ -30,9 +31,11 @@ from .records import (
     Settlement,
     Target,
     Token,
+    TokenLimits,
     Trial,
     Workload,
 )
+from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -241,7 +244,12 @@ class ScheduleStore(Protocol):
 
 class TokenStore(Protocol):
     def create_token(
-        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        pool: str | None = None,
+        expires_in: float | None = None,
+        limits: TokenLimits = NO_LIMITS,
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not stored: it cannot be shown again."""
 
@@ -250,6 +258,9 @@ class TokenStore(Protocol):
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked and expired ones included, oldest first."""
+
+    def tokens_page(self, after: str | None = None, limit: int = 50) -> Page[Token]:
+        """The same in pages; `after` is `Page.next`."""
 
     def revoke_token(self, token_id: str) -> Token:
         """From now on its secret opens nothing. May be repeated."""
@@ -265,6 +276,7 @@ class Store(
     ScheduleStore,
     FleetStore,
     TokenStore,
+    ServiceStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

@@ -22,7 +22,7 @@ Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
 Origin = Literal["http", "local", "outside"]
 History = Literal["use", "ignore"]
 Cache = Literal["hot"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+Scope = Literal["jobs:write", "schedules:read", "schedules:write", "worker", "builder", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)

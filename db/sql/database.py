@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 
 from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
 from .file_identity import FileIdentity
+from .units import Units
 
 _SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
 _BUSY_TIMEOUT_MS = 5_000
@@ -45,10 +46,26 @@ class Database:
         self._reader = _engine(address, "BEGIN", "PRAGMA query_only = ON")
         # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
         self._turn = threading.Lock()
+        self._units = Units()
+
+    def together(self) -> contextlib.AbstractContextManager[None]:
+        """What this thread writes within is one transaction, which begins with its first write."""
+        return self._units.open(self._write_alone)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that holds the write lock from its beginning; committed unless one raises."""
+        shared = self._units.writing()
+        if shared is None:
+            with self._write_alone() as conn:
+                yield conn
+            return
+        # A savepoint: where the caller goes on after an error, nothing of the call that failed is stored.
+        with self._explained(), shared.begin_nested():
+            yield shared
+
+    @contextlib.contextmanager
+    def _write_alone(self) -> Iterator[Connection]:
         self.refuse_read_only()
         self.identity.check_content()
         with self._turn, self._explained(), self._writer.connect() as conn:
@@ -60,6 +77,11 @@ class Database:
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and cannot write."""
+        shared = self._units.reading()
+        if shared is not None:
+            with self._explained():
+                yield shared
+            return
         self.identity.check()
         with self._explained(), self._reader.connect() as conn:
             yield conn

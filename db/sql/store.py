@@ -18,6 +18,7 @@ from .outside import OutsidePart
 from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
@@ -37,6 +38,7 @@ class SqlStore(
     WorkerPart,
     LeasePart,
     TokenPart,
+    ServicePart,
     ServingPart,
 ):
     """Implements `Store`. Safe to use from several threads and processes, not across a fork."""

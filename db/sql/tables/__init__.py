@@ -5,11 +5,13 @@ from .catalog import hardware, structures, targets, workloads
 from .fleet import leases, workers
 from .jobs import events, jobs, warm_starts
 from .schedules import retirements, schedules
-from .service import tokens
+from .service import answers, audit, tokens
 from .trials import attempts, crashes, holdings, retimings, trials
 
 __all__ = [
+    "answers",
     "attempts",
+    "audit",
     "crashes",
     "events",
     "hardware",

@@ -34,7 +34,10 @@ jobs = Table(
     Column("paused_at", Double),
     Column("paused_seconds", Double, nullable=False, server_default=text("0")),
     Column("process", Text, nullable=False, server_default=text("''")),  # who tunes a local job
+    Column("owner", String),  # the token that made it; none: nobody in particular
+    Column("trace_id", String, nullable=False, server_default=text("''")),  # of the request that made it
     Index("ix_jobs_state", "state", "seq"),
+    Index("ix_jobs_owner", "owner", "state"),
     Index("ix_jobs_hardware", "hardware", "state", "seq"),
     Index("ix_jobs_key", "workload", "target", "hardware"),
     sqlite_autoincrement=True,  # pages are by seq: a number must not come back
