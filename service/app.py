@@ -17,18 +17,33 @@ from ..db.store import Store
 from ..measure.messages import MessageError
 from . import problems
 from .auth import Authentication
+from .changes import AfterChange, InFlightKeys
 from .context import Context
 from .dispatch import Dispatcher
 from .errors import MEDIA_TYPE, ServiceError
 from .limits import BodyLimits
 from .presenter import Presenter
-from .routes import events, health, jobs, leases, operators, outside, schedules, tokens, trials, workers
+from .rate_limits import Buckets, RateLimits
+from .routes import (
+    audit,
+    events,
+    health,
+    jobs,
+    leases,
+    operators,
+    outside,
+    schedules,
+    tokens,
+    trials,
+    workers,
+)
 from .settings import Settings
 from .tracing import Tracing
 from .views import ProblemView
 from .work_watch import WorkWatch
 from .workloads import WorkloadParser
 
+_ROUTES = (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, audit, health)
 _PROBLEM: dict[int | str, dict[str, Any]] = {
     code: {"model": ProblemView, "description": "a problem document (RFC 9457)"} for code in ("4XX", "5XX")
 }
@@ -55,21 +70,24 @@ def create_app(
     app.state.context = Context(
         store=store,
         settings=settings,
-        dispatcher=dispatcher,
+        dispatcher=AfterChange(dispatcher),
         parser=parser,
         presenter=Presenter(store, parser),
         work=WorkWatch(store),
         stopping=stopping or threading.Event(),
         schema=store.schema_version(),
+        in_flight=InFlightKeys(),
     )
     routes: list[BaseRoute] = []
-    for module in (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, health):
+    for module in _ROUTES:
         app.include_router(module.router)
         routes += module.router.routes
     problems.install(app, routes, ServiceError, StoreError, MessageError)
-    # The last one added is the outermost: a request is traced, then known, then read.
+    # The last one added is the outermost: a request is traced, then known, then counted, then read.
     app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
-    app.add_middleware(Authentication, tokens=store, host=settings.host)
+    buckets = Buckets(settings.requests_per_second, settings.requests_burst)
+    app.add_middleware(RateLimits, buckets=buckets)
+    app.add_middleware(Authentication, tokens=store, host=settings.host, failed=buckets)
     app.add_middleware(Tracing)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app

@@ -8,8 +8,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from ..db.records import Job
 from ..db.store import Store
-from .dispatch import Dispatcher
+from .auth import Principal
+from .changes import AfterChange, InFlightKeys
 from .presenter import Presenter
 from .settings import Settings
 from .work_watch import WorkWatch
@@ -18,16 +20,30 @@ from .workloads import WorkloadParser
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`stopping` is set when the server ends: long polls answer, streams end."""
+    """`stopping` is set when the server ends: long polls answer, streams end. `in_flight`: the idempotency
+    keys that are being worked on."""
 
     store: Store
     settings: Settings
-    dispatcher: Dispatcher
+    dispatcher: AfterChange
     parser: WorkloadParser
     presenter: Presenter
     work: WorkWatch
     stopping: threading.Event
     schema: str
+    in_flight: InFlightKeys
+
+    def own_job(self, job_id: str, who: Principal) -> Job:
+        """The job, for whoever may change it. Raises NotOwner, NotFound."""
+        job = self.store.job(job_id)
+        who.check_owns(job.owner, f"job {job_id}")
+        return job
+
+    def refuse_over_quota(self, who: Principal) -> None:
+        """To be called once what counts is stored, in the same change. Raises QuotaExceeded."""
+        most_jobs = self.settings.max_unfinished_jobs if who.max_jobs is None else who.max_jobs
+        most_trials = self.settings.max_queued_trials if who.max_trials is None else who.max_trials
+        self.store.refuse_over_quota(who.id, most_jobs or None, most_trials or None)
 
 
 def _context(request: Request) -> Context:

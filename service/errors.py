@@ -93,6 +93,26 @@ class ScopeMissing(ServiceError):
     status, code, title = 403, "scope-missing", "The token does not allow this"
 
 
+class NotOwner(ServiceError):
+    status, code, title = 403, "not-owner", "This belongs to somebody else"
+
+
+class InFlight(ServiceError):
+    status, code, title = 409, "in-flight", "A request with this idempotency key is being worked on"
+
+
+class ShownOnce(ServiceError):
+    status, code, title = 409, "shown-once", "What this request was answered is not kept"
+
+
+class KeyReused(InvalidRequest):
+    code, title = "key-reused", "The idempotency key was used for another request"
+
+
+class RateLimited(ServiceError):
+    status, code, title = 429, "rate-limited", "Too many requests"
+
+
 class NoSchedule(ServiceError):
     status, code, title = 404, "no-schedule", "No schedule is known"
 
@@ -136,6 +156,7 @@ class Answer:
 _TABLE: tuple[tuple[type[Exception], int, str, str, dict[str, str]], ...] = (
     (store.NotFound, 404, "not-found", "There is no such thing", {}),
     (store.InvalidValue, 422, InvalidRequest.code, InvalidRequest.title, {}),
+    (store.QuotaExceeded, 429, "quota-exceeded", "The token may not have more", {"Retry-After": "30"}),
     (
         store.SettlementMismatch,
         422,

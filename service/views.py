@@ -128,7 +128,8 @@ class TimeView(View):
 
 
 class JobView(View):
-    """`model` and `time` are not part of a list."""
+    """`model` and `time` are not part of a list. `owner`: the token that made it and may change it; none:
+    everyone who may write jobs."""
 
     id: str
     state: str
@@ -141,6 +142,7 @@ class JobView(View):
     strategy: str
     worker_wait: float
     history: str = "use"
+    owner: str | None = None
     created_at: float
     finished_at: float | None = None
     progress: ProgressView
@@ -278,6 +280,9 @@ class TokenView(View):
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
 
 
 class NewTokenView(View):
@@ -289,6 +294,29 @@ class NewTokenView(View):
 
 class TokensView(View):
     tokens: list[TokenView]
+    next_page_token: str | None = None
+
+
+class AuditEntryView(View):
+    """Who did what to what, from where, and what came of it: `done`, or the code of the problem.
+
+    `actor` is a token's id, `anonymous` or `command line`.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    name: str
+    address: str
+    verb: str
+    subject: str
+    outcome: str
+    trace_id: str
+
+
+class AuditView(View):
+    entries: list[AuditEntryView]
+    next_page_token: str | None = None
 
 
 FINISHED = ("completed", "exhausted", "cancelled", "failed")

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
+from ..change_route import MeasurementRoute
 from ..context import Ctx
 from ..lease_calls import (
     Caller,
@@ -26,7 +27,7 @@ from ..waiting import poll
 
 _LOOK_EVERY = 0.05
 
-router = APIRouter(prefix="/v1/leases", tags=["workers"])
+router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=MeasurementRoute)
 
 Call = Annotated[dict[str, Any], Body()]
 

@@ -11,13 +11,14 @@ from starlette.responses import Response
 from ...db.fleet_records import NewWorker
 from ...measure.messages import Registration, WorkerHello
 from ..auth import CanReadWorkers, IsWorker
+from ..change_route import ChangeRoute
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
 from ..lease_calls import Caller, check_protocol
 from ..views import WorkersView, WorkerView
 from ..workloads import SpecError
 
-router = APIRouter(prefix="/v1/workers", tags=["workers"])
+router = APIRouter(prefix="/v1/workers", tags=["workers"], route_class=ChangeRoute)
 
 
 @router.post("", status_code=201)

@@ -319,7 +319,8 @@ def test_a_created_token_as_json_has_its_value_and_its_facts(
     [
         (
             ("--scope", "wrker"),
-            "unknown scope 'wrker'; scopes are jobs:write, schedules:read, schedules:write, worker, builder, admin",
+            "unknown scope 'wrker'; scopes are jobs:write, schedules:read, schedules:write, worker, builder, "
+            "admin",
         ),
         (
             ("--scope", "worker", "--expires", "soon"),
