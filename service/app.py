@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 
 from ..db.errors import StoreError
 from ..db.store import Store
 from ..measure.messages import MessageError
-from . import problems
+from . import openapi, problems
 from .auth import Authentication
 from .changes import AfterChange, InFlightKeys
 from .context import Context
 from .dispatch import Dispatcher
-from .errors import MEDIA_TYPE, ServiceError
+from .errors import ServiceError
 from .limits import BodyLimits
 from .presenter import Presenter
 from .rate_limits import Buckets, RateLimits
@@ -39,14 +36,10 @@ from .routes import (
 )
 from .settings import Settings
 from .tracing import Tracing
-from .views import ProblemView
 from .work_watch import WorkWatch
 from .workloads import WorkloadParser
 
-_ROUTES = (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, audit, health)
-_PROBLEM: dict[int | str, dict[str, Any]] = {
-    code: {"model": ProblemView, "description": "a problem document (RFC 9457)"} for code in ("4XX", "5XX")
-}
+ROUTES = (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, audit, health)
 
 
 def create_app(
@@ -58,15 +51,7 @@ def create_app(
 ) -> FastAPI:
     """The application over `store`. Setting `stopping` ends long polls and streams, so that a server can
     end."""
-    app = FastAPI(
-        title="Tilewright",
-        description="Auto-tuning search service for tensor kernels",
-        version=version("tilewright"),
-        docs_url=None,  # their pages load scripts from elsewhere
-        redoc_url=None,
-        generate_unique_id_function=_operation_id,
-        responses=_PROBLEM,
-    )
+    app = bare_app()
     app.state.context = Context(
         store=store,
         settings=settings,
@@ -78,33 +63,38 @@ def create_app(
         schema=store.schema_version(),
         in_flight=InFlightKeys(),
     )
-    routes: list[BaseRoute] = []
-    for module in _ROUTES:
-        app.include_router(module.router)
-        routes += module.router.routes
-    problems.install(app, routes, ServiceError, StoreError, MessageError)
     # The last one added is the outermost: a request is traced, then known, then counted, then read.
     app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
     buckets = Buckets(settings.requests_per_second, settings.requests_burst)
     app.add_middleware(RateLimits, buckets=buckets)
     app.add_middleware(Authentication, tokens=store, host=settings.host, failed=buckets)
     app.add_middleware(Tracing)
-    app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app
 
 
-def _openapi(app: FastAPI, original: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The framework's document, with problems under their own media type."""
-    if app.openapi_schema is None:
-        schema = original()
-        for path in schema["paths"].values():
-            for operation in path.values():
-                for code in ("4XX", "5XX"):
-                    response = operation["responses"][code]
-                    (written,) = response["content"].values()
-                    response["content"] = {MEDIA_TYPE: written}
-    assert app.openapi_schema is not None, "the original keeps what it made"
-    return app.openapi_schema
+def bare_app() -> FastAPI:
+    """The routes alone, which make the OpenAPI document; `create_app` makes them work."""
+    app = FastAPI(
+        title="Tilewright",
+        description="Auto-tuning search service for tensor kernels",
+        version=version("tilewright"),
+        docs_url=None,  # their pages load scripts from elsewhere
+        redoc_url=None,
+        generate_unique_id_function=_operation_id,
+    )
+    routes: list[APIRoute] = []
+    for module in ROUTES:
+        app.include_router(module.router)
+        routes += cast("list[APIRoute]", module.router.routes)
+    problems.install(app, routes, ServiceError, StoreError, MessageError)
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi.document(app, routes)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
+    return app
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -147,25 +147,25 @@ class Requires:
 
     def __init__(self, *scopes: str, anonymous: bool = False) -> None:
         self._scopes = scopes
-        self._anonymous = anonymous
+        self.anonymous = anonymous
+        self.needed = " or ".join(dict.fromkeys((*scopes, "admin")))
 
     def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal
-        needed = " or ".join(dict.fromkeys((*self._scopes, "admin")))
         if principal.name is None:
-            if self._anonymous and principal.distrust is None:
+            if self.anonymous and principal.distrust is None:
                 return principal
-            why = principal.distrust if self._anonymous else "worker and token routes always do"
+            why = principal.distrust if self.anonymous else "worker and token routes always do"
             raise TokenNeeded(
-                f"this request needs a token of scope {needed}: {why}; "
+                f"this request needs a token of scope {self.needed}: {why}; "
                 "send it as 'Authorization: Bearer <token>'",
                 headers=_CHALLENGE,
             )
         if not principal.scopes.intersection((*self._scopes, "admin")):
             raise ScopeMissing(
-                f"this request needs a token of scope {needed}; "
+                f"this request needs a token of scope {self.needed}; "
                 f"token {principal.name!r} has {', '.join(sorted(principal.scopes)) or 'none'}"
             )
         return principal

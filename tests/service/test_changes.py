@@ -177,11 +177,11 @@ def test_what_was_checked_only_is_neither_kept_nor_written_down(api: Api) -> Non
 
 def test_every_route_that_changes_something_is_a_change(api: Api) -> None:
     """Two wait, as no change may: they are safe to repeat by the holder and the session that they name."""
-    from tilewright.service.app import _ROUTES
+    from tilewright.service.app import ROUTES
 
     plain = {
         route.path
-        for module in _ROUTES
+        for module in ROUTES
         for route in module.router.routes
         if set(route.methods) - {"GET", "HEAD"}
         and not (isinstance(route, ChangeRoute) and hasattr(route.endpoint, "__wrapped__"))
