@@ -80,6 +80,7 @@ def components() -> dict[str, Schema]:
     found: dict[str, Schema] = {}
     for kind in (WorkerHello, Registration, Lease, LeaseUpdate, MeasureResult):
         _describe(kind, found)
+    found["WorkerHello"]["properties"]["protocol"] = _CALL["protocol"]
     return found
 
 
