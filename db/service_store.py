@@ -1,5 +1,6 @@
 """The part of a store's contract that the HTTP service needs for itself."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -38,6 +39,9 @@ class ServiceStore(Protocol):
 
     def audit(self, actor: str | None = None, after: int | None = None, limit: int = 50) -> Page[AuditEntry]:
         """The log, the newest first, of this actor alone if one is given. `after`: below this `seq`."""
+
+    def watch(self, observer: Callable[[str, float], None]) -> None:
+        """From now on tell `observer` of each transaction: `read` or `write`, and the seconds it took."""
 
     def census(self) -> Census:
         """For metrics. Its cost does not grow with the trials that have a result."""

@@ -16,9 +16,10 @@ from . import openapi, problems
 from .auth import Authentication
 from .changes import AfterChange, InFlightKeys
 from .context import Context
-from .dispatch import Dispatcher
+from .dispatch import Searching
 from .errors import ServiceError
 from .limits import BodyLimits
+from .metrics import Measuring, Metrics
 from .presenter import Presenter
 from .rate_limits import Buckets, RateLimits
 from .routes import (
@@ -34,23 +35,39 @@ from .routes import (
     trials,
     workers,
 )
+from .routes import metrics as metrics_route
 from .settings import Settings
 from .tracing import Tracing
 from .work_watch import WorkWatch
 from .workloads import WorkloadParser
 
-ROUTES = (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, audit, health)
+ROUTES = (
+    jobs,
+    trials,
+    outside,
+    events,
+    operators,
+    schedules,
+    workers,
+    leases,
+    tokens,
+    audit,
+    health,
+    metrics_route,
+)
 
 
 def create_app(
     store: Store,
     settings: Settings,
-    dispatcher: Dispatcher,
+    dispatcher: Searching,
     parser: WorkloadParser,
     stopping: threading.Event | None = None,
 ) -> FastAPI:
     """The application over `store`. Setting `stopping` ends long polls and streams, so that a server can
     end."""
+    metrics = Metrics(store.census, parser.codegen_version())
+    store.watch(metrics.transaction)
     app = bare_app()
     app.state.context = Context(
         store=store,
@@ -62,12 +79,14 @@ def create_app(
         stopping=stopping or threading.Event(),
         schema=store.schema_version(),
         in_flight=InFlightKeys(),
+        metrics=metrics,
     )
-    # The last one added is the outermost: a request is traced, then known, then counted, then read.
+    # The last one added is the outermost: a request is traced, measured, known, counted, and read.
     app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
     buckets = Buckets(settings.requests_per_second, settings.requests_burst)
     app.add_middleware(RateLimits, buckets=buckets)
     app.add_middleware(Authentication, tokens=store, host=settings.host, failed=buckets)
+    app.add_middleware(Measuring, metrics=metrics)
     app.add_middleware(Tracing)
     return app
 

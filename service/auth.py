@@ -27,7 +27,7 @@ from .settings import is_loopback
 
 OPEN_PATHS = ("/livez", "/readyz", "/version")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
-_bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
+bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
 
 
 class KnownToken(Protocol):
@@ -151,7 +151,7 @@ class Requires:
         self.needed = " or ".join(dict.fromkeys((*scopes, "admin")))
 
     def __call__(
-        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal
         if principal.name is None:

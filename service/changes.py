@@ -24,7 +24,7 @@ from ..db.errors import Conflict, StoreError
 from ..db.service_records import NewAudit, StoredAnswer
 from ..db.store import Store
 from .auth import Principal
-from .dispatch import Dispatcher
+from .dispatch import Searching
 from .errors import InFlight, InvalidRequest, KeyReused, ShownOnce
 
 log = logging.getLogger("tilewright.service")
@@ -78,7 +78,7 @@ class Change:
     key: str | None
     asked: str
     status: int
-    dispatcher: Dispatcher
+    dispatcher: Searching
     wakes: bool = field(default=False, init=False)
     idle: bool = field(default=False, init=False)
     secret_of: str | None = field(default=None, init=False)
@@ -158,9 +158,9 @@ class Change:
 
 
 class AfterChange:
-    """A Dispatcher that is woken once the change of this request is stored: nothing is to be seen before."""
+    """A Searching that is woken once the change of this request is stored: nothing is to be seen before."""
 
-    def __init__(self, inner: Dispatcher) -> None:
+    def __init__(self, inner: Searching) -> None:
         self.inner = inner
 
     def wake(self) -> None:

@@ -12,6 +12,7 @@ from ..db.records import Job
 from ..db.store import Store
 from .auth import Principal
 from .changes import AfterChange, InFlightKeys
+from .metrics import Metrics
 from .presenter import Presenter
 from .settings import Settings
 from .work_watch import WorkWatch
@@ -32,6 +33,7 @@ class Context:
     stopping: threading.Event
     schema: str
     in_flight: InFlightKeys
+    metrics: Metrics
 
     def own_job(self, job_id: str, who: Principal) -> Job:
         """The job, for whoever may change it. Raises NotOwner, NotFound."""

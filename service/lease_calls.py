@@ -125,6 +125,11 @@ def settlement(result: MeasureResult) -> Settlement:
     )
 
 
+def outcome_of(said: Settlement) -> str:
+    """What a trial with this result becomes."""
+    return said.failure_kind or ("censored" if said.censored else "ok")
+
+
 def lease_message(lease: LeaseRecord, settings: Settings) -> Lease:
     """A granted lease as the worker reads it."""
     limits = Limits(settings.build_seconds, settings.run_seconds, settings.memory_bytes)

@@ -34,7 +34,10 @@ class Metrics:
     def __init__(self, census: Callable[[], Census], codegen: str) -> None:
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            "tilewright_http_requests", "Requests answered.", ("method", "route", "status"), registry=self.registry
+            "tilewright_http_requests",
+            "Requests answered.",
+            ("method", "route", "status"),
+            registry=self.registry,
         )
         self.request_seconds = Histogram(
             "tilewright_http_request_seconds",
@@ -53,9 +56,7 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.leases = Counter(
-            "tilewright_leases_granted", "Leases given to workers.", registry=self.registry
-        )
+        self.leases = Counter("tilewright_leases_granted", "Leases given to workers.", registry=self.registry)
         self.settled = Counter(
             "tilewright_trials_settled",
             "Results of trials taken from workers and from outside.",
@@ -65,7 +66,10 @@ class Metrics:
         for outcome in OUTCOMES[2:]:
             self.settled.labels(outcome)
         build = Gauge(
-            "tilewright_build_info", "What this is.", ("version", "codegen", "protocol"), registry=self.registry
+            "tilewright_build_info",
+            "What this is.",
+            ("version", "codegen", "protocol"),
+            registry=self.registry,
         )
         build.labels(version("tilewright"), codegen, str(PROTOCOL)).set(1)
         self.registry.register(_FromDatabase(census))

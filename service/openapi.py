@@ -78,6 +78,8 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     if needed is not None:
         operation["security"] = [*([{}] if needed.anonymous else []), {"HTTPBearer": []}]
         operation["description"] += f"\n\nNeeds a token of scope {needed.needed}."
+    elif "security" in operation:  # by a setting
+        operation["security"].insert(0, {})
     for response in operation["responses"].values():
         if response.get("content") == {}:
             del response["content"]
@@ -92,7 +94,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
     if _takes_a_key(route):
         operation.setdefault("parameters", []).append(_KEY_PARAMETER)
     operation["responses"].pop("422", None)
-    for status in _refusals(operation, route, needed is not None):
+    for status in _refusals(operation, route, "security" in operation):
         operation["responses"][str(status)] = {
             "description": _TITLES[status],
             "content": {MEDIA_TYPE: {"schema": {"$ref": f"{_REF}ProblemView"}}},

@@ -56,6 +56,9 @@ class Settings(BaseSettings):
     )
     metrics_open: bool = Field(False, description="let everyone who reaches the server read /metrics")
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
+    runner_silence: float = Field(
+        15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"
+    )
     search_restarts: int = Field(3, ge=0, description="times a search that died is started again")
 
     lease_items: int = Field(16, ge=1, le=64, description="most candidates of one lease")

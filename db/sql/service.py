@@ -1,5 +1,6 @@
 """Calls that are stored together, answers to repeat, quotas, the audit log, and a census."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -24,6 +25,9 @@ _unfinished = jobs.c.state.not_in(FINAL_JOB_STATES)
 class ServicePart(Part):
     def together(self) -> AbstractContextManager[None]:
         return self._database.together()
+
+    def watch(self, observer: Callable[[str, float], None]) -> None:
+        self._database.observer = observer
 
     def answer(self, key: str) -> StoredAnswer | None:
         alive = answers.c.key == key, answers.c.expires_at > epoch_now()

@@ -17,6 +17,7 @@ from ..lease_calls import (
     Caller,
     integer,
     lease_message,
+    outcome_of,
     results,
     seconds,
     settlement,
@@ -58,6 +59,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     lease = await poll(context, look, wait, _LOOK_EVERY)
     if lease is None:
         return Response(status_code=204)
+    context.metrics.leases.inc()
     return JSONResponse(lease_message(lease, settings).to_json())
 
 
@@ -80,7 +82,10 @@ def renew_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[st
 def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Hand results in; this renews too. The same result again gets the same answer."""
     call = Caller.of(body, "results").fields
-    state = context.store.settle(lease_id, [settlement(result) for result in results(call)])
+    said = [settlement(result) for result in results(call)]
+    state = context.store.settle(lease_id, said)
+    for result in said:
+        context.metrics.settled.labels(outcome_of(result)).inc()
     return update_message(state).to_json()
 
 

@@ -13,11 +13,13 @@ from ..context import Ctx
 from ..metrics import CONTENT_TYPE
 
 router = APIRouter(tags=["health"])
-_reader = Requires("metrics:read", "jobs:write", "schedules:read", anonymous=True)
+_reader = Requires("jobs:write", "schedules:read", anonymous=True)
 
 
 def _may_read(
-    request: Request, context: Ctx, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
+    request: Request,
+    context: Ctx,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> None:
     if not context.settings.metrics_open:
         _reader(request, credentials)

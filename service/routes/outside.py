@@ -12,6 +12,7 @@ from ...db.words import FINAL_JOB_STATES
 from ..auth import CanWriteJobs
 from ..change_route import MeasurementRoute
 from ..context import Context, Ctx
+from ..lease_calls import outcome_of
 from ..presenter import trial_view
 from ..requests import AskRequest, TellRequest
 from ..views import AskedView, TrialView
@@ -45,7 +46,9 @@ def tell_trial(job_id: str, body: TellRequest, context: Ctx, who: CanWriteJobs) 
     """The result of one trial, whenever it is known. The same result may be told again; another one is
     refused."""
     context.own_job(job_id, who)
-    trial = context.store.tell_outside(job_id, body.number, _settlement(body))
+    said = _settlement(body)
+    trial = context.store.tell_outside(job_id, body.number, said)
+    context.metrics.settled.labels(outcome_of(said)).inc()
     context.dispatcher.wake()
     return trial_view(trial)
 
