@@ -22,6 +22,7 @@ from .limits import BodyLimits
 from .metrics import Measuring, Metrics
 from .presenter import Presenter
 from .rate_limits import Buckets, RateLimits
+from .request_log import RequestLog
 from .routes import (
     audit,
     events,
@@ -81,12 +82,13 @@ def create_app(
         in_flight=InFlightKeys(),
         metrics=metrics,
     )
-    # The last one added is the outermost: a request is traced, measured, known, counted, and read.
+    # The last one added is the outermost: a request is traced, logged, measured, known, counted, read.
     app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
     buckets = Buckets(settings.requests_per_second, settings.requests_burst)
     app.add_middleware(RateLimits, buckets=buckets)
     app.add_middleware(Authentication, tokens=store, host=settings.host, failed=buckets)
     app.add_middleware(Measuring, metrics=metrics)
+    app.add_middleware(RequestLog)
     app.add_middleware(Tracing)
     return app
 

@@ -60,7 +60,14 @@ def install(app: FastAPI, routes: Sequence[BaseRoute], *kinds: type[Exception]) 
         return respond(_of_validation(request, error), request.scope)
 
     async def unforeseen(request: Request, error: Exception) -> Response:
-        log.error("trace %s: %s %s failed", trace_id_of(request.scope), request.method, request.url.path)
+        state = request.scope.get("state", {})
+        log.error(
+            "%s %s failed",
+            request.method,
+            request.url.path,
+            exc_info=error,
+            extra={"trace_id": trace_id_of(request.scope), "request_id": state.get("span_id", "")},
+        )
         response = respond(error, request.scope)
         # The web server closes the connection of a request that raised: a client must not send on it again.
         response.headers["Connection"] = "close"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -53,6 +53,13 @@ class Settings(BaseSettings):
     max_unfinished_jobs: int = Field(1000, ge=0, description="unfinished jobs of one token; 0: any number")
     max_queued_trials: int = Field(
         10_000_000, ge=0, description="trials without a result of one token's unfinished jobs; 0: any number"
+    )
+    drain_seconds: float = Field(
+        0.0, ge=0, le=60, description="after SIGTERM, how long /readyz says 503 before no connection is taken"
+    )
+    log_format: Literal["json", "text"] = Field("text", description="how a server logs to stderr")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least that a server logs; debug: every request"
     )
     metrics_open: bool = Field(False, description="let everyone who reaches the server read /metrics")
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
