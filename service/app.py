@@ -24,7 +24,9 @@ from .presenter import Presenter
 from .rate_limits import Buckets, RateLimits
 from .request_log import RequestLog
 from .routes import (
+    artifacts,
     audit,
+    builds,
     events,
     health,
     jobs,
@@ -51,6 +53,8 @@ ROUTES = (
     schedules,
     workers,
     leases,
+    builds,
+    artifacts,
     tokens,
     audit,
     health,
@@ -83,7 +87,12 @@ def create_app(
         metrics=metrics,
     )
     # The last one added is the outermost: a request is traced, logged, measured, known, counted, read.
-    app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=settings.max_body_bytes,
+        max_depth=settings.max_json_depth,
+        max_artifact_bytes=settings.max_artifact_bytes,
+    )
     buckets = Buckets(settings.requests_per_second, settings.requests_burst)
     app.add_middleware(RateLimits, buckets=buckets)
     app.add_middleware(Authentication, tokens=store, host=settings.host, failed=buckets)

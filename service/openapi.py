@@ -113,6 +113,8 @@ def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[i
         found |= {401, 403, 429, 503}
     if "POST" in (route.methods or ()):
         found |= {400, 409, 413, 415, 422, 507}
+    if "PUT" in (route.methods or ()):
+        found |= {413, 415, 422, 507}
     if operation.get("parameters"):
         found.add(422)
     if "{" in route.path or route.name == "read_best":

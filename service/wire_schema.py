@@ -17,6 +17,7 @@ from ..measure.messages import (
     Registration,
     WorkerHello,
 )
+from ..measure.run_only.messages import MAX_BUILDS, BuildAnswer, BuildLease, RunLease
 from ..measure.wire import MAX_INTEGER, Bound, Message, Size
 
 Schema = dict[str, Any]
@@ -29,16 +30,21 @@ _SCALARS: Mapping[Any, Schema] = {
     float: {"type": "number"},
 }
 _ID: Schema = {"type": "string", "minLength": 1, "maxLength": 128}
-_CALL: Schema = {
-    "protocol": {"type": "integer", "minimum": 1, "maximum": PROTOCOL, "description": "426 for any other"},
-    "worker": {**_ID, "description": "the id that attaching gave"},
-    "session": _ID,
+_PROTOCOL: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": PROTOCOL,
+    "description": "426 for any other",
 }
 
 
 def _call(**fields: Schema) -> Schema:
     """The body of a call of a worker: all its fields are needed."""
-    properties = {**_CALL, **fields}
+    return _body(worker={**_ID, "description": "the id that attaching gave"}, session=_ID, **fields)
+
+
+def _body(**fields: Schema) -> Schema:
+    properties = {"protocol": _PROTOCOL, **fields}
     return {
         "type": "object",
         "properties": properties,
@@ -54,6 +60,13 @@ _RESULTS: Schema = {
     "items": {"$ref": f"{_REF}MeasureResult"},
     "maxItems": MAX_BATCH,
 }
+_ATTEMPT: Schema = {"type": "integer", "minimum": 1, "maximum": 2**31}
+_HELD: Schema = {
+    "type": "object",
+    "properties": {"build": _ID, "attempt": _ATTEMPT},
+    "required": ["build", "attempt"],
+    "additionalProperties": False,
+}
 CALLS: Mapping[str, Schema] = {
     "attach_worker": {"$ref": f"{_REF}WorkerHello"},
     "detach_worker": _call(),
@@ -62,12 +75,22 @@ CALLS: Mapping[str, Schema] = {
     "renew_lease": _call(),
     "settle_lease": _call(results=_RESULTS),
     "release_lease": _call(),
+    "take_builds": _body(
+        builder=_ID,
+        codegen={**_ID, "description": "of the builder's code generator: 426 for any but the server's"},
+        max_items={"type": "integer", "minimum": 1, "maximum": MAX_BUILDS},
+        wait_seconds=_SECONDS,
+    ),
+    "renew_builds": _body(builder=_ID, builds={"type": "array", "items": _HELD, "maxItems": MAX_BUILDS}),
+    "release_builds": _body(builder=_ID),
+    "settle_build": _body(builder=_ID, answer={"$ref": f"{_REF}BuildAnswer"}),
 }
-"""What the calls of workers say, by operation."""
+"""What the calls of workers and builders say, by operation."""
 
 ANSWERS: Mapping[str, Schema] = {
     "attach_worker": {"$ref": f"{_REF}Registration"},
-    "take_lease": {"$ref": f"{_REF}Lease"},
+    "take_lease": {"anyOf": [{"$ref": f"{_REF}Lease"}, {"$ref": f"{_REF}RunLease"}]},
+    "take_builds": {"$ref": f"{_REF}BuildLease"},
     "start_item": {"$ref": f"{_REF}LeaseUpdate"},
     "renew_lease": {"$ref": f"{_REF}LeaseUpdate"},
     "settle_lease": {"$ref": f"{_REF}LeaseUpdate"},
@@ -75,12 +98,24 @@ ANSWERS: Mapping[str, Schema] = {
 """What they are answered."""
 
 
+_KINDS = (
+    WorkerHello,
+    Registration,
+    Lease,
+    RunLease,
+    LeaseUpdate,
+    MeasureResult,
+    BuildLease,
+    BuildAnswer,
+)
+
+
 def components() -> dict[str, Schema]:
     """The schemas that CALLS and ANSWERS refer to, by name."""
     found: dict[str, Schema] = {}
-    for kind in (WorkerHello, Registration, Lease, LeaseUpdate, MeasureResult):
+    for kind in _KINDS:
         _describe(kind, found)
-    found["WorkerHello"]["properties"]["protocol"] = _CALL["protocol"]
+    found["WorkerHello"]["properties"]["protocol"] = _PROTOCOL
     return found
 
 
