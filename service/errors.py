@@ -60,6 +60,13 @@ class InvalidRequest(ServiceError):
     def parameter(cls, name: str, detail: str) -> InvalidRequest:
         return cls(detail, (Fault(detail, parameter=name),))
 
+    def within(self, pointer: str) -> InvalidRequest:
+        """The same of a body that holds what was wrong, at this place."""
+        faults = tuple(
+            f if f.pointer is None else Fault(f.detail, pointer=pointer + f.pointer) for f in self.faults
+        )
+        return type(self)(f"{pointer}: {self.detail}", faults, self.headers)
+
 
 class InvalidWorkload(InvalidRequest):
     code, title = "invalid-workload", "The workload is neither a known operator nor a valid program"

@@ -105,6 +105,25 @@ class JobRequest(Request):
     validate_only: bool = Field(False, description="check the request and create nothing")
 
 
+class BatchRequest(Request):
+    """Jobs that are created together or not at all, each with a budget of its own."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": [
+                        {"workload": {"op": "matmul", "m": 64, "n": 64, "k": n, "dtype": "float32"}}
+                        for n in (64, 128)
+                    ]
+                }
+            ]
+        }
+    )
+
+    jobs: list[JobRequest] = Field(min_length=1, max_length=64)
+
+
 class AskRequest(Request):
     """Trials to measure, for whoever asks."""
 

@@ -160,6 +160,12 @@ class JobsView(View):
     next_page_token: str | None = None
 
 
+class BatchView(View):
+    """Jobs that were created together, in the order of the request."""
+
+    jobs: list[JobView]
+
+
 class ValidationView(View):
     """What a job would be, of a request with `validate_only`."""
 

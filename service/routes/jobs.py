@@ -14,9 +14,10 @@ from ..auth import CanReadJobs, CanWriteJobs
 from ..change_route import ChangeRoute
 from ..changes import nothing_changed
 from ..context import Context, Ctx
-from ..requests import ExtendRequest, JobRequest
+from ..errors import InvalidRequest
+from ..requests import BatchRequest, ExtendRequest, JobRequest
 from ..submission import Submission
-from ..views import JobsView, JobView, ValidationView
+from ..views import BatchView, JobsView, JobView, ValidationView
 from ..waiting import poll, wait_seconds
 
 _LOOK_EVERY = 0.1
@@ -39,6 +40,25 @@ def create_job(
     context.dispatcher.wake()
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     return context.presenter.job(job)
+
+
+@router.post(":batch", status_code=202)
+def create_jobs(body: BatchRequest, request: Request, context: Ctx, who: CanWriteJobs) -> BatchView:
+    """Create jobs, all of them or none: what is wrong with one is wrong with all, at its pointer."""
+    found = []
+    for number, job in enumerate(body.jobs):
+        place = f"/jobs/{number}"
+        if job.validate_only:
+            raise InvalidRequest.at(f"{place}/validate_only", "is for single jobs")
+        try:
+            found.append(Submission.of(job, context.parser, context.store, context.settings))
+        except InvalidRequest as error:
+            raise error.within(place) from error
+    trace_id = request.state.trace_id
+    jobs = [one.store(context.store, context.settings, who.id, trace_id) for one in found]
+    context.refuse_over_quota(who)
+    context.dispatcher.wake()
+    return BatchView(jobs=[context.presenter.job(job) for job in jobs])
 
 
 @router.get("")

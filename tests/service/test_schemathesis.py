@@ -16,8 +16,9 @@ from tilewright.db import open_store
 from tilewright.service.app import bare_app, create_app
 from tilewright.service.settings import Settings
 
-# What a schema does not say (that an operator exists, that a page token is ours) is 422, too; a NUL is 400.
-RIGHT = ["2xx", 304, 400, 401, 403, 404, 409, 422]
+# What a schema does not say (that an operator exists, that a page token is ours) is 422, too; a NUL is 400,
+# another code generator than the server's 426.
+RIGHT = ["2xx", 304, 400, 401, 403, 404, 409, 422, 426]
 # Another protocol is wrong by its number, and 426.
 WRONG = [400, 401, 403, 404, 405, 409, 413, 415, 422, 426]
 CONFIG: dict[str, Any] = {
