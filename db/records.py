@@ -46,6 +46,8 @@ class NewJob:
     A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
     the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
     `owner`: the token that made it, None for nobody in particular; `trace_id`: of the request that made it.
+    Only workers of its `pool` (None: of any) that have all its `labels` measure it. `account`: whose share of
+    the fleet its trials count to; `priority` weighs it against other jobs of that account.
     """
 
     workload: str
@@ -63,6 +65,10 @@ class NewJob:
     history: History = "use"
     owner: str | None = None
     trace_id: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,10 @@ class Job:
     process: str = ""
     owner: str | None = None
     trace_id: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
     def stood_still(self, now: float) -> float:
         """Seconds of the job's life, up to `now`, that do not count against its `seconds`."""

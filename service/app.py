@@ -18,6 +18,8 @@ from .changes import AfterChange, InFlightKeys
 from .context import Context
 from .dispatch import Searching
 from .errors import ServiceError
+from .fresh import Fresh
+from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .metrics import Measuring, Metrics
 from .presenter import Presenter
@@ -27,6 +29,7 @@ from .routes import (
     artifacts,
     audit,
     builds,
+    crashes,
     events,
     health,
     jobs,
@@ -55,6 +58,7 @@ ROUTES = (
     leases,
     builds,
     artifacts,
+    crashes,
     tokens,
     audit,
     health,
@@ -73,6 +77,8 @@ def create_app(
     end."""
     metrics = Metrics(store.census, parser.codegen_version())
     store.watch(metrics.transaction)
+    stopping = stopping or threading.Event()
+    fresh = Fresh(store)
     app = bare_app()
     app.state.context = Context(
         store=store,
@@ -80,8 +86,9 @@ def create_app(
         dispatcher=AfterChange(dispatcher),
         parser=parser,
         presenter=Presenter(store, parser),
-        work=WorkWatch(store),
-        stopping=stopping or threading.Event(),
+        work=WorkWatch(store, stopping),
+        fresh=fresh,
+        stopping=stopping,
         schema=store.schema_version(),
         in_flight=InFlightKeys(),
         metrics=metrics,
@@ -95,7 +102,8 @@ def create_app(
     )
     buckets = Buckets(settings.requests_per_second, settings.requests_burst)
     app.add_middleware(RateLimits, buckets=buckets)
-    app.add_middleware(Authentication, tokens=store, host=settings.host, failed=buckets)
+    tokens_known = KnownTokens(store, fresh)
+    app.add_middleware(Authentication, tokens=tokens_known, host=settings.host, failed=buckets)
     app.add_middleware(Measuring, metrics=metrics)
     app.add_middleware(RequestLog)
     app.add_middleware(Tracing)

@@ -12,6 +12,7 @@ from ..db.records import Job
 from ..db.store import Store
 from .auth import Principal
 from .changes import AfterChange, InFlightKeys
+from .fresh import Fresh
 from .metrics import Metrics
 from .presenter import Presenter
 from .settings import Settings
@@ -30,6 +31,7 @@ class Context:
     parser: WorkloadParser
     presenter: Presenter
     work: WorkWatch
+    fresh: Fresh
     stopping: threading.Event
     schema: str
     in_flight: InFlightKeys
@@ -48,7 +50,7 @@ class Context:
         self.store.refuse_over_quota(who.id, most_jobs or None, most_trials or None)
 
 
-def _context(request: Request) -> Context:
+async def _context(request: Request) -> Context:  # what is not asynchronous is called in a thread
     context: Context = request.app.state.context
     return context
 

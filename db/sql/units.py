@@ -64,6 +64,9 @@ class UnitDatabase(Database):
     def explained(self) -> AbstractContextManager[None]:
         return self.inner.explained()
 
+    def mark(self) -> str:
+        return self.inner.mark()
+
     def migrate(self) -> AbstractContextManager[Connection]:
         return self.inner.migrate()
 

@@ -16,13 +16,13 @@ router = APIRouter(tags=["health"])
 _reader = Requires("jobs:write", "schedules:read", anonymous=True)
 
 
-def _may_read(
+async def _may_read(
     request: Request,
     context: Ctx,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)],
 ) -> None:
     if not context.settings.metrics_open:
-        _reader(request, credentials)
+        await _reader(request, credentials)
 
 
 @router.get(
