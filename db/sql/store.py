@@ -19,6 +19,7 @@ from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
@@ -42,6 +43,7 @@ class SqlStore(
     LeasePart,
     HealthPart,
     TokenPart,
+    ServicePart,
     ServingPart,
     BuildPart,
 ):
