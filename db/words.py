@@ -19,10 +19,10 @@ FailureKind = Literal[
     "cancelled",
 ]
 Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
-Origin = Literal["http", "local", "outside"]
+Origin = Literal["http", "local", "outside", "imported"]
 History = Literal["use", "ignore"]
 Cache = Literal["hot"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+Scope = Literal["jobs:write", "schedules:read", "schedules:write", "worker", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)

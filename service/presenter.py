@@ -6,8 +6,9 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from ..db.best_records import BestSchedule
 from ..db.fleet_records import Worker
-from ..db.records import BestSchedule, Job, Known, Token, Trial
+from ..db.records import Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .views import (

@@ -71,7 +71,8 @@ def tune(
 
     At most `trials` candidates are measured, within `seconds` if given, and no more of them once one takes at
     most `target_seconds`, or once `patience` in a row were not faster than the best; then the fastest few are
-    timed again, which decides between them (at most 15 measurements). With a SQL `store` (what
+    timed again, which decides between them (at most 15 measurements; 20 where the store knows another
+    schedule as best, which is timed in turn with them and stands unless it loses). With a SQL `store` (what
     `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
     known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
 

@@ -16,7 +16,7 @@ from .tables import attempts, crashes, jobs, leases, retimings, targets, trials,
 _ITEM = (
     trials.c.id.label("trial"),
     (trials.c.attempt + 1).label("attempt"),
-    trials.c.job,
+    jobs.c.id.label("job"),
     trials.c.number,
     jobs.c.workload,
     workloads.c.program,
@@ -30,7 +30,7 @@ _ITEM = (
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
     _poison_queued(conn, worker.hardware, now)
-    rows = conn.execute(_wanted_again(worker.hardware).limit(count)).all()
+    rows = conn.execute(_wanted_again(worker).limit(count)).all()
     rows = rows or conn.execute(_queued_items(worker.hardware).limit(count)).all()
     if not rows:
         return None
@@ -56,16 +56,18 @@ def _is_queued(hardware: str) -> Any:
     return _is_free(hardware) & (trials.c.outcome == "pending")
 
 
-def _wanted_again(hardware: str) -> Select[Any]:
-    """Settled trials that are to be timed once more: alone, with nothing to beat."""
+def _wanted_again(worker: Row[Any]) -> Select[Any]:
+    """Settled trials that are to be timed once more, by this worker: alone, with nothing to beat. They may be
+    of another job than the one that wants it."""
     return (
         select(*_ITEM, null().label("best_seconds"))
         .join_from(retimings, trials, retimings.c.trial == trials.c.id)
-        .join(jobs, trials.c.job == jobs.c.id)
+        .join(jobs, jobs.c.id == func.coalesce(retimings.c.job, trials.c.job))
         .join(workloads, jobs.c.workload == workloads.c.key)
         .join(targets, jobs.c.target == targets.c.key)
-        .where(_is_free(hardware), retimings.c.outcome == "pending")
-        .order_by(jobs.c.seq, retimings.c.turn, retimings.c.place)
+        .where(_is_free(worker.hardware), retimings.c.outcome == "pending")
+        .where(retimings.c.device.is_(None) | (retimings.c.device == worker.id))
+        .order_by(jobs.c.seq, retimings.c.place)
         .with_for_update(skip_locked=True, of=trials)
     )
 

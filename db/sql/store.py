@@ -11,10 +11,12 @@ from .clock import now_of
 from .database import Database, path_of
 from .events import EventPart
 from .history import HistoryPart
+from .imports import ImportPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
+from .pins import PinPart
 from .retimings import RetimingPart
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
@@ -34,6 +36,8 @@ class SqlStore(
     RetimingPart,
     OutsidePart,
     SchedulePart,
+    PinPart,
+    ImportPart,
     WorkerPart,
     LeasePart,
     TokenPart,

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tilewright.db import Store, open_store
+from tilewright.db.best_records import BestSchedule
 from tilewright.db.fleet_records import Lease, LeaseItem, NewWorker, Worker
-from tilewright.db.records import BestSchedule, Job, NewJob, NewTrial, Settlement, Trial
+from tilewright.db.records import Job, NewJob, NewTrial, Settlement, Trial
 from tilewright.db.sql import database
 
 MOMENT = 0.05

@@ -4,19 +4,25 @@ from .base import metadata
 from .catalog import hardware, structures, targets, workloads
 from .fleet import leases, workers
 from .jobs import events, jobs, warm_starts
-from .schedules import retirements, schedules
+from .schedules import baselines, duels, freezes, frozen, imports, pins, retirements, schedules
 from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
 
 __all__ = [
     "attempts",
+    "baselines",
     "crashes",
+    "duels",
     "events",
+    "freezes",
+    "frozen",
     "hardware",
     "holdings",
+    "imports",
     "jobs",
     "leases",
     "metadata",
+    "pins",
     "retimings",
     "retirements",
     "schedules",
