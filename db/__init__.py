@@ -3,6 +3,7 @@
 Importing this package loads no SQL library; `open_store` and `upgrade` do.
 """
 
+from .address import shown
 from .errors import (
     AlreadyComplete,
     Conflict,
@@ -18,11 +19,13 @@ from .errors import (
     StoreUnavailable,
     Superseded,
 )
+from .queue import is_postgres, prepare_queue
 from .store import Store
 
 
 def open_store(url: str, create: bool = True) -> Store:
-    """The store at `sqlite:///relative/path` or `sqlite:////absolute/path`; the caller closes it.
+    """The store at `sqlite:///relative/path`, `sqlite:////absolute/path` or
+    `postgresql://user:password@host:port/database`; the caller closes it.
 
     With `create`, a missing or empty database gets the schema, once, however many processes start together.
     Raises InvalidValue for another kind of url, StoreUnavailable for a database that cannot be opened or is
@@ -43,7 +46,10 @@ def upgrade(url: str) -> tuple[str | None, str]:
     _need_sql()
     from .sql.store import upgrade as upgrade_sql
 
-    return upgrade_sql(url)
+    versions = upgrade_sql(url)
+    if is_postgres(url):
+        prepare_queue(url, upgrade=True)
+    return versions
 
 
 def _need_sql() -> None:
@@ -73,5 +79,7 @@ __all__ = [
     "StoreUnavailable",
     "Superseded",
     "open_store",
+    "prepare_queue",
+    "shown",
     "upgrade",
 ]

@@ -70,8 +70,8 @@ class ScheduleStore(Protocol):
         now.
 
         The one with the least median is best-known from now on, the one that stood before among equals; its
-        seconds become that median. Without effect where what stands is none of them: it was decided
-        meanwhile. InvalidValue, StaleSearch, JobOver.
+        seconds become that median. One that may not be served (any more) is left out. Without effect where
+        what stands is none of them: it was decided meanwhile. InvalidValue, StaleSearch, JobOver.
         """
 
     def confirm(

@@ -35,6 +35,7 @@ from .record import TuningRecord
 from .recorder import NoRecorder, Recorder, StoreRecorder
 from .replay import resume as go_on
 from .session import TuningSession, require_seed
+from .share import trials_of_share
 from .snapshot import Snapshot
 from .standing import enlarged, name_of, standing_job
 from .strategies import DEFAULT, SearchStrategy, load_strategy
@@ -51,6 +52,7 @@ def tune(
     target: str | Mapping[str, Any] | Target = "llvm",
     trials: int = 64,
     *,
+    share: float | None = None,
     space: SpaceFunction | None = None,
     constraints: Sequence[KnobConstraint] = (),
     seconds: float | None = None,
@@ -72,9 +74,11 @@ def tune(
     At most `trials` candidates are measured, within `seconds` if given, and no more of them once one takes at
     most `target_seconds`, or once `patience` in a row were not faster than the best; then the fastest few are
     timed again, which decides between them (at most 15 measurements; 20 where the store knows another
-    schedule as best, which is timed in turn with them and stands unless it loses). With a SQL `store` (what
-    `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best becomes
-    known to `build(…, schedules=store)`. The same seed proposes the same where the times are the same.
+    schedule as best, which is timed in turn with them and stands unless it loses). `share` (above 0, at most
+    1) asks for that part of all legal schedules in place of `trials`, where these can be counted. With a SQL
+    `store` (what `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the
+    best becomes known to `build(…, schedules=store)`. The same seed proposes the same where the times are the
+    same.
 
     With `history="use"`, what the store holds informs the search: trials of this very workload, target and
     hardware count as done (a second call with the same `trials` measures nothing), schedules that were fast
@@ -108,6 +112,8 @@ def tune(
     watch = Stopwatch()
     with watch.part("generate"):
         task = open_task(func, Target.parse(target), space, constraints)
+    if share is not None:
+        trials = trials_of_share(task.space, share)
     hardware, name = detect(), name_of(space)
     budget = Budget(trials, seconds, target_seconds, patience)
     standing = None

@@ -15,6 +15,7 @@ from ..best_records import (
     Pin,
     SearchState,
 )
+from .belief import is_doubted
 from .tables import (
     baselines,
     hardware,
@@ -40,8 +41,10 @@ SERVABLE: tuple[ColumnElement[bool], ...] = (
     trials.c.codegen_version.is_not(None),
     jobs.c.hardware.is_not(None),
     NOT_RETIRED,
+    ~is_doubted(),
 )
-"""Of trials joined with their jobs: checked, not censored, of a known codegen version, not retired."""
+"""Of trials joined with their jobs: checked, not censored, of a known codegen version, believed, not
+retired."""
 
 _EVIDENCE = (
     jobs.c.workload,
@@ -107,7 +110,7 @@ def best_query() -> Select[Any]:
 def frozen_query(table: Any) -> Select[Any]:
     """What a freeze holds, as far as it may still be served."""
     joined = table.join(trials, trials.c.id == table.c.trial).join(jobs, trials.c.job == jobs.c.id)
-    return select(*_EVIDENCE).select_from(_with_evidence(joined)).where(NOT_RETIRED)
+    return select(*_EVIDENCE).select_from(_with_evidence(joined)).where(NOT_RETIRED, ~is_doubted())
 
 
 def rival_query() -> Select[Any]:

@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert,
 
 from ..fleet_records import Lease, LeaseItem
 from ..fleet_store import MAX_LEASE_ITEMS, MAX_LOSSES
+from .belief import is_doubted
 from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
@@ -74,7 +75,9 @@ def _wanted_again(worker: Row[Any]) -> Select[Any]:
 
 def _queued_items(hardware: str) -> Select[Any]:
     earlier = trials.alias()
-    best = select(func.min(earlier.c.seconds)).where(earlier.c.job == trials.c.job, earlier.c.outcome == "ok")
+    best = select(func.min(earlier.c.seconds)).where(
+        earlier.c.job == trials.c.job, earlier.c.outcome == "ok", ~is_doubted(earlier)
+    )
     return (
         select(*_ITEM, best.scalar_subquery().label("best_seconds"))
         .join_from(trials, jobs, trials.c.job == jobs.c.id)

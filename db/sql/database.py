@@ -1,198 +1,102 @@
-"""One SQLite file: an engine that writes, one that reads, and what their errors mean.
+"""What the store asks of the database beneath it; one implementation for each kind."""
 
-A write transaction takes the lock when it begins (BEGIN IMMEDIATE) and is short; a reader never takes it and
-is never blocked by it (WAL). Acknowledged means on disk (synchronous=FULL).
-"""
-
-import contextlib
-import os
-import random
-import sqlite3
-import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import IntegrityError
 
-from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
-from .file_identity import FileIdentity
-
-_SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
-_BUSY_TIMEOUT_MS = 5_000
-_LOCK_SECONDS = 30.0
-_LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-_NOT_A_DATABASE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
-_UNUSABLE = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+from ..errors import Conflict, InvalidValue, StoreError, StoreUnavailable
+from ..leadership import Leadership
 
 
-class Database:
-    """Connections to one database file. Safe to use from several threads, not across a fork.
+class TryAgain(StoreUnavailable):
+    """The database undid a transaction for the sake of another one; the same call may succeed now."""
 
-    Once its `identity` is pinned, every transaction makes sure that it is still that file. A file that this
-    process may not write, or not write beside, is `read_only`.
+
+class Database(ABC):
+    """Connections to one database. Safe to use from several threads, not across a fork.
+
+    Whatever the driver raises within `write` and `read` is told as StoreUnavailable, StoreFull, Conflict or
+    InvalidValue, of which TryAgain is met by calling again; anything else is a bug of this program.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.identity = FileIdentity(path)
-        self.read_only = path.exists() and not _is_writable(path)
-        address = _read_only_address(path) if self.read_only else str(path.absolute())
-        self._writer = _engine(address, "BEGIN IMMEDIATE")
-        self._reader = _engine(address, "BEGIN", "PRAGMA query_only = ON")
-        # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
-        self._turn = threading.Lock()
+    name: str
+    """How messages call it; without a password."""
 
-    @contextlib.contextmanager
-    def write(self) -> Iterator[Connection]:
-        """A transaction that holds the write lock from its beginning; committed unless one raises."""
-        self.refuse_read_only()
-        self.identity.check_content()
-        with self._turn, self._explained(), self._writer.connect() as conn:
-            _patiently(conn.begin)
-            yield conn
-            self.identity.check()  # what is committed is acknowledged
-            conn.commit()
+    @abstractmethod
+    def write(self) -> AbstractContextManager[Connection]:
+        """A transaction that may change rows; committed unless one raises."""
 
-    @contextlib.contextmanager
-    def read(self) -> Iterator[Connection]:
+    @abstractmethod
+    def read(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one state of the database and cannot write."""
-        self.identity.check()
-        with self._explained(), self._reader.connect() as conn:
-            yield conn
 
-    def use_wal(self) -> None:
-        """Switch the file to write-ahead logging, which is kept in it; no effect where it is on, nor on a
-        read-only file."""
-        if self.read_only:
-            return
-        with self._turn, self._explained(), contextlib.closing(_connect(str(self.path))) as conn:
-            mode = _patiently(lambda: conn.execute("PRAGMA journal_mode = WAL").fetchone()[0])
-        if mode != "wal":
-            raise StoreUnavailable(
-                f"{self.path}: SQLite cannot keep a write-ahead log here (journal mode {mode}); "
-                "put the database on a local disk"
-            )
+    @abstractmethod
+    def migrate(self) -> AbstractContextManager[Connection]:
+        """A `write` beside which no other process migrates."""
 
-    def refuse_read_only(self) -> None:
-        if self.read_only:
-            raise StoreUnavailable(
-                f"{self.path}: cannot be written, or no file beside it: it is read-only here"
-            )
+    @abstractmethod
+    def prepare(self) -> None:
+        """What has to be so before tables are made or used; no effect where it is so."""
 
+    @abstractmethod
+    def pin(self) -> None:
+        """From now on, only the database that is there now is the right one."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """StoreUnavailable unless the database answers and is the one that was pinned."""
+
+    @abstractmethod
+    def serving(self, who: str) -> AbstractContextManager[None]:
+        """See `Store.serving`."""
+
+    @abstractmethod
+    def leadership(self) -> Leadership:
+        """See `Store.leadership`."""
+
+    @abstractmethod
     def close(self) -> None:
-        self._writer.dispose()
-        self._reader.dispose()
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (DBAPIError, sqlite3.Error) as e:
-            explained = self._explain(e)
-            if explained is None:
-                raise
-            raise explained from e
-
-    def _explain(self, error: DBAPIError | sqlite3.Error) -> StoreError | None:
-        """What an error of the driver means to a caller; None: a bug of this program."""
-        if isinstance(error, IntegrityError):
-            return Conflict(f"another writer was first: {error.orig}")
-        code = _code(error)
-        said = error.orig if isinstance(error, DBAPIError) else error
-        if code in _LOCKED:
-            return StoreUnavailable(f"{self.path}: stayed locked by other processes for {_LOCK_SECONDS:g} s")
-        if code == sqlite3.SQLITE_FULL:
-            return StoreFull(f"{self.path}: the disk is full; nothing of this call was stored")
-        if code in _NOT_A_DATABASE:
-            return StoreUnavailable(f"{self.path}: is not an intact SQLite database ({said})")
-        if code in _UNUSABLE:
-            return StoreUnavailable(f"{self.path}: cannot be read and written, nor files beside it ({said})")
-        return None
+        """Give up all connections. May be repeated."""
 
 
-def path_of(url: str) -> Path:
-    """The file that a `sqlite:///…` url names; InvalidValue for any other url."""
+@contextmanager
+def explained(explain: Callable[[Exception], StoreError | None], *kinds: type[Exception]) -> Iterator[None]:
+    """Raise what `explain` makes of an error of these kinds, or the error itself where that is None."""
     try:
-        parsed: URL = make_url(url)
-    except ArgumentError:
-        raise InvalidValue(
-            "url", f"{url!r} is no database url; one looks like sqlite:///tilewright.db"
-        ) from None
-    dialect = parsed.get_backend_name()
-    if dialect != "sqlite":
-        raise InvalidValue("url", f"{dialect} is not supported; use sqlite:///path")
-    if not parsed.database or parsed.database == ":memory:" or parsed.query:
-        raise InvalidValue("url", f"{url!r} names no file; use sqlite:///relative or sqlite:////absolute")
-    return Path(parsed.database)
+        yield
+    except kinds as error:
+        said = explain(error)
+        if said is None:
+            raise
+        raise said from error
 
 
-def _is_writable(path: Path) -> bool:
-    """Whether SQLite can write the file, and its log beside it."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+def conflict_of(error: IntegrityError) -> Conflict:
+    said = str(error.orig).splitlines() or [""]
+    return Conflict(f"another writer was first: {said[0]}")
 
 
-def _read_only_address(path: Path) -> str:
-    """Without a log nobody writes the file here, and SQLite needs no file beside it to read it."""
-    log = path.with_name(path.name + "-wal")
-    alone = "" if log.exists() and log.stat().st_size else "&immutable=1"
-    return f"{path.absolute().as_uri()}?mode=ro{alone}"
+def refuse_bad_text(engine: Engine) -> None:
+    """Let no text reach the driver that not every database holds, so that all of them answer alike."""
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def _(conn: Connection, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
+        for row in parameters if many else (parameters,):
+            _check_row(row)
 
 
-def _engine(address: str, begin: str, *pragmas: str) -> Engine:
-    engine = create_engine(
-        "sqlite://",
-        creator=lambda: _connect(address, *pragmas),
-        poolclass=QueuePool,
-        pool_size=8,
-        max_overflow=64,
-    )
-
-    @event.listens_for(engine, "begin")
-    def _(conn: Connection) -> None:
-        conn.exec_driver_sql(begin)
-
-    return engine
-
-
-def _connect(address: str, *pragmas: str) -> sqlite3.Connection:
-    # isolation_level None: the driver begins nothing by itself; the events of the engine do.
-    conn = sqlite3.connect(
-        address,
-        timeout=_BUSY_TIMEOUT_MS / 1000,
-        isolation_level=None,
-        check_same_thread=False,
-        uri=address.startswith("file:"),
-    )
-    try:
-        for pragma in ("PRAGMA foreign_keys = ON", f"PRAGMA synchronous = {_SYNCHRONOUS}", *pragmas):
-            _patiently(lambda statement=pragma: conn.execute(statement))
-    except BaseException:
-        conn.close()
-        raise
-    return conn
-
-
-def _patiently(attempt: Any) -> Any:
-    """Call until the database is not locked, for at most _LOCK_SECONDS.
-
-    SQLite does not wait by itself where waiting could deadlock, as when processes switch to WAL at once.
-    """
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            return attempt()
-        except (DBAPIError, sqlite3.Error) as e:
-            if _code(e) not in _LOCKED or time.monotonic() > deadline:
-                raise
-            time.sleep(random.uniform(0.002, 0.02))
-
-
-def _code(error: DBAPIError | sqlite3.Error) -> int | None:
-    """SQLite's primary result code."""
-    orig = error.orig if isinstance(error, DBAPIError) else error
-    code = getattr(orig, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
+def _check_row(row: Mapping[str, Any] | Sequence[Any]) -> None:
+    for value in row.values() if isinstance(row, Mapping) else row:
+        if not isinstance(value, str):
+            continue
+        if "\0" in value:
+            raise InvalidValue("text", "holds a NUL character")
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise InvalidValue("text", "holds half of a surrogate pair and is no Unicode text") from None

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, literal_column, select, update
+from sqlalchemy import Connection, Row, delete, literal_column, update
 
 from ..checks import check_int, check_seconds, check_settlement
-from ..errors import Conflict, InvalidValue, LeaseLost, NotFound, SettlementMismatch, Superseded
+from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
 from ..fleet_records import Lease, LeaseState, LostLease
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
@@ -17,7 +17,8 @@ from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
-from .tables import attempts, crashes, leases, trials, workers
+from .tables import attempts, crashes, leases, trials
+from .worker_rows import end_pauses, lock_worker
 
 
 class LeasePart(Part):
@@ -26,7 +27,7 @@ class LeasePart(Part):
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
             now = now_of(conn)
-            row = _claimant(conn, worker, session, hardware)
+            row = _claimant(conn, worker, session, hardware, now)
             touch_worker(conn, row.id, row.state, row.seen_at, now)
             sweep_leases(conn, now)
             end_open_lease(conn, worker, "released", now)
@@ -86,7 +87,8 @@ class LeasePart(Part):
         check_seconds("local_silence", local_silence)
         with self._database.write() as conn:
             now = now_of(conn)
-            mark_silent_workers(conn, now - worker_silence)
+            end_pauses(conn)
+            mark_silent_workers(conn, now - worker_silence, now)
             pause_lost_jobs(conn, now - local_silence, now)
             return sweep_leases(conn, now)
 
@@ -96,10 +98,11 @@ class LeasePart(Part):
             conn.execute(delete(crashes).where(*of_candidate))
 
 
-def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row[Any]:
-    row = conn.execute(select(workers).where(workers.c.id == worker).with_for_update()).one_or_none()
-    if row is None:
-        raise NotFound("worker", worker)
+def _claimant(conn: Connection, worker: str, session: str, hardware: str, now: float) -> Row[Any]:
+    row = lock_worker(conn, worker)
+    if row.state == "paused" and row.until is not None and row.until <= now:
+        end_pauses(conn)
+        row = lock_worker(conn, worker)
     if row.session != session:
         raise Superseded(f"a newer session of worker {worker} has registered")
     if row.hardware != hardware:

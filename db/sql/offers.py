@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, delete, func, select, update
 
 from ..records import Settlement
+from .belief import is_doubted
 from .best_rows import SERVABLE, Key, of_key
 from .part import upsert
-from .tables import baselines, jobs, schedules, trials
+from .tables import baselines, jobs, pins, schedules, trials
 
 _UNCONFIRMED: dict[str, Any] = {"confirmed_by": None, "confirmed_seconds": None, "confirmed_at": None}
 _UNCHALLENGED: dict[str, Any] = {"challenger": None, "challenger_seconds": None}
@@ -98,13 +99,37 @@ def retime(conn: Connection, trial: str, samples: Sequence[float]) -> float:
     return seconds
 
 
-def succeed(conn: Connection, key: Key, now: float) -> None:
-    """Find who stands after the best of a key was retired: by the index of each job of the key."""
-    conn.execute(delete(schedules).where(*of_key(schedules, key)))
-    query = _trials_with_keys().where(*of_key(jobs, key), *SERVABLE)
-    row = conn.execute(query.order_by(trials.c.seconds, trials.c.settled_at).limit(1)).one_or_none()
-    if row is not None:
-        _put_first(conn, row, key, now)
+def restore_best(conn: Connection, workload: str, target: str, hardware: str, now: float) -> None:
+    """Find who stands for a key that has nobody: the fastest of each of its jobs, by the index of that job.
+    What nobody may serve any more is neither pinned nor a challenger."""
+    key = workload, target, hardware
+    found = []
+    for job in conn.execute(select(jobs.c.id).where(*of_key(jobs, key)).order_by(jobs.c.seq)).scalars().all():
+        of_job = _trials_with_keys().where(trials.c.job == job, *SERVABLE)
+        row = conn.execute(of_job.order_by(trials.c.seconds, trials.c.number).limit(1)).one_or_none()
+        if row is not None:
+            found.append(row)
+    if found:
+        _put_first(conn, min(found, key=lambda row: float(row.seconds)), key, now)
+
+
+def settle_pin(conn: Connection, key: Key) -> None:
+    """End the pin of a key to a trial that may not be served any more."""
+    pinned = conn.execute(select(pins.c.trial).where(*of_key(pins, key))).scalar_one_or_none()
+    if pinned is not None and servable(conn, pinned) is None:
+        conn.execute(delete(pins).where(*of_key(pins, key)))
+
+
+def end_doubted_pins(conn: Connection) -> None:
+    """End every pin to a trial whose time is not believed."""
+    doubted = select(pins.c.trial).join_from(pins, trials, pins.c.trial == trials.c.id).where(is_doubted())
+    conn.execute(delete(pins).where(pins.c.trial.in_(doubted)))
+
+
+def settle_challenger(conn: Connection, stands: Row[Any]) -> None:
+    """Forget a challenger that may not be served any more."""
+    if stands.challenger is not None and servable(conn, stands.challenger) is None:
+        forget_challengers(conn, key_of(stands), [stands.challenger])
 
 
 def take_unrivalled(conn: Connection, job: Row[Any], now: float) -> None:

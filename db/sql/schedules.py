@@ -33,14 +33,16 @@ from .offers import (
     forget_challengers_of_job,
     key_of,
     offer_best,
+    restore_best,
     retime,
     servable,
+    settle_challenger,
+    settle_pin,
     standing_row,
-    succeed,
 )
 from .part import Part, upsert
 from .pins import require_freeze
-from .tables import duels, frozen, jobs, pins, retirements, schedules, structures, trials, workers
+from .tables import duels, frozen, jobs, retirements, schedules, structures, trials, workers
 
 
 class SchedulePart(Part):
@@ -142,11 +144,12 @@ class SchedulePart(Part):
             if worker is not None:
                 _require_worker(conn, worker)
             for trial in times:
-                row = servable(conn, trial)
+                row = evidence(conn, trial)
                 if row is None or key_of(row) != key:
                     raise InvalidValue("times", f"trial {trial} is none that could be best for job {job_id}")
+            times = {trial: taken for trial, taken in times.items() if servable(conn, trial) is not None}
             stands = standing_row(conn, key)
-            if stands is not None and stands.trial in times:
+            if stands is not None and stands.trial in times and len(times) > 1:
                 winner = min(times, key=lambda one: (median(times[one]), one != stands.trial, one))
                 seconds = retime(conn, winner, times[winner])
                 enthrone(conn, key, winner, seconds, now)
@@ -182,13 +185,13 @@ class SchedulePart(Part):
             values = {"candidate_key": row.candidate_key, "hardware": row.hardware, "trial": row.id}
             statement = upsert(conn, retirements).values(reason=reason, retired_at=now, **values)
             conn.execute(statement.on_conflict_do_nothing(index_elements=["candidate_key", "hardware"]))
-            alike = select(trials.c.id).where(trials.c.candidate_key == row.candidate_key)
-            conn.execute(delete(pins).where(*of_key(pins, key), pins.c.trial.in_(alike)))
+            settle_pin(conn, key)
             stands = standing_row(conn, key)
             if stands is not None and servable(conn, stands.trial) is None:
-                succeed(conn, key, now)
-            elif stands is not None and stands.challenger and servable(conn, stands.challenger) is None:
-                forget_challengers(conn, key, [stands.challenger])
+                conn.execute(delete(schedules).where(*of_key(schedules, key)))
+                restore_best(conn, *key, now)
+            elif stands is not None:
+                settle_challenger(conn, stands)
             return read(conn, _standing(key))
 
 

@@ -9,6 +9,8 @@ from ..errors import SchemaError
 from .database import Database
 
 VERSION_TABLE = "tilewright_schema"
+_NEIGHBOURS = ("procrastinate_",)
+"""Tables of the queue of searches, which may stand in the same database, and may have been there first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Schema:
 
     def version(self, database: Database, conn: Connection) -> str | None:
         """The database's version; None for an empty one. SchemaError where the tables are somebody else's."""
-        tables = inspect(conn).get_table_names()
+        tables = {name for name in inspect(conn).get_table_names() if not name.startswith(_NEIGHBOURS)}
         if not tables:
             return None
         version = None
@@ -28,7 +30,7 @@ class Schema:
             version = conn.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar_one_or_none()
         if version is None or not version.isdigit():
             raise SchemaError(
-                f"{database.path} holds tables that are not tilewright's; name another database"
+                f"{database.name} holds tables that are not tilewright's; name another database"
             )
         return str(version)
 
@@ -42,13 +44,13 @@ class Schema:
 
     def create(self, database: Database) -> None:
         """Make the tables in an empty database. Of several processes one does it, the others wait and see."""
-        with database.write() as conn:
+        with database.migrate() as conn:
             if self.version(database, conn) is None:
                 self._run(conn)
 
     def upgrade(self, database: Database) -> tuple[str | None, str]:
         """The versions before and after; SchemaError where it is newer. All or nothing."""
-        with database.write() as conn:
+        with database.migrate() as conn:
             version = self.version(database, conn)
             if version is not None and version > self.head:
                 raise SchemaError(self._advice(database, version))
@@ -69,11 +71,11 @@ class Schema:
     def _advice(self, database: Database, version: str) -> str:
         if version < self.head:
             return (
-                f"{database.path} has schema {version}, older than this program's {self.head}: run "
+                f"{database.name} has schema {version}, older than this program's {self.head}: run "
                 f"`tilewright db upgrade`"
             )
         return (
-            f"{database.path} has schema {version}, newer than this program's {self.head}: install a "
+            f"{database.name} has schema {version}, newer than this program's {self.head}: install a "
             f"tilewright that knows schema {version}"
         )
 

@@ -3,12 +3,10 @@
 from types import TracebackType
 from typing import Self
 
-from sqlalchemy import text
-
-from ..errors import SchemaError, StoreUnavailable
+from ..errors import SchemaError
 from .catalog import CatalogPart
 from .clock import now_of
-from .database import Database, path_of
+from .databases import database_of
 from .events import EventPart
 from .history import HistoryPart
 from .imports import ImportPart
@@ -18,14 +16,17 @@ from .leases import LeasePart
 from .outside import OutsidePart
 from .pins import PinPart
 from .retimings import RetimingPart
+from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
+from .worker_control import WorkerControlPart
 from .workers import WorkerPart
 
 
+@tried_again
 class SqlStore(
     CatalogPart,
     JobPart,
@@ -39,6 +40,7 @@ class SqlStore(
     PinPart,
     ImportPart,
     WorkerPart,
+    WorkerControlPart,
     LeasePart,
     TokenPart,
     ServingPart,
@@ -48,26 +50,24 @@ class SqlStore(
     @classmethod
     def open(cls, url: str, create: bool = True, schema: Schema = SCHEMA) -> Self:
         """See `open_store`."""
-        database = _opened(url, create)
+        database = database_of(url, create)
         try:
             if schema.check(database) is None:
                 if not create:
-                    raise SchemaError(f"{database.path} is empty: run `tilewright db upgrade`")
-                database.use_wal()
+                    raise SchemaError(f"{database.name} is empty: run `tilewright db upgrade`")
+                database.prepare()
                 schema.create(database)
                 schema.check(database)
             else:
-                database.use_wal()
-            database.identity.pin()
+                database.prepare()
+            database.pin()
         except BaseException:
             database.close()
             raise
         return cls(database)
 
     def ping(self) -> None:
-        with self._database.read() as conn:
-            conn.execute(text("SELECT 1"))
-        self._database.identity.check_content()
+        self._database.check()
 
     def schema_version(self) -> str:
         with self._database.read() as conn:
@@ -91,18 +91,9 @@ class SqlStore(
 
 def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
     """See `tilewright.db.upgrade`."""
-    database = _opened(url, create=True)
+    database = database_of(url, create=True)
     try:
-        database.use_wal()
+        database.prepare()
         return schema.upgrade(database)
     finally:
         database.close()
-
-
-def _opened(url: str, create: bool) -> Database:
-    path = path_of(url)
-    if not path.parent.is_dir():
-        raise StoreUnavailable(f"{path}: there is no directory {path.parent}")
-    if not create and not path.exists():
-        raise StoreUnavailable(f"{path}: there is no such database")
-    return Database(path)

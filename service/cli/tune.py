@@ -30,6 +30,10 @@ def tune(
     workload: Workload,
     target: Target = "llvm",
     trials: Annotated[int, typer.Option(min=1, help="Candidates to measure.")] = 64,
+    share: Annotated[
+        float | None,
+        typer.Option(help="Instead of --trials: this part (up to 1) of all legal schedules, if not many."),
+    ] = None,
     seconds: Annotated[
         float | None, typer.Option(min=0.001, max=FINITE, help="Time limit of the search.")
     ] = None,
@@ -71,12 +75,14 @@ def tune(
         raise CommandError(f"--history is {' or '.join(HISTORIES)}, not {history!r}", Exit.USAGE)
     suggestions = _suggestions(suggest)
     if url is None:
-        limits = _Limits(trials, seconds, target_seconds, patience, history, suggestions)
+        limits = _Limits(trials, share, seconds, target_seconds, patience, history, suggestions)
         record = _tune_here(workload, target, limits, seed, strategy, resume, settings_of(db=db).db)
         show(_record_json(record), as_json, lambda: _record_text(record))
         if record.trace is None:
             raise CommandError(f"no schedule was found: {record.reason}")
         return
+    if share is not None:
+        raise CommandError("--share is for tuning here; give a server a number of --trials", Exit.USAGE)
     if resume:
         raise CommandError(
             "--resume is for tuning here; see `tilewright jobs resume` for a server", Exit.USAGE
@@ -109,6 +115,7 @@ class _Limits(NamedTuple):
     """What ends the search, and what it begins with."""
 
     trials: int
+    share: float | None
     seconds: float | None
     target_seconds: float | None
     patience: int | None

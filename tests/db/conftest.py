@@ -12,9 +12,11 @@ from tilewright.db import Store, open_store
 from tilewright.db.best_records import BestSchedule
 from tilewright.db.fleet_records import Lease, LeaseItem, NewWorker, Worker
 from tilewright.db.records import Job, NewJob, NewTrial, Settlement, Trial
-from tilewright.db.sql import database
+from tilewright.db.sql import sqlite_database
 
 MOMENT = 0.05
+ONLY_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+ONLY_POSTGRES = pytest.mark.parametrize("kind", ["postgres"], indirect=True)
 
 
 @dataclass(frozen=True)
@@ -111,17 +113,24 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite"])
-def url(request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> str:
-    """Where each kind of store under test keeps its data; a store that is added gets its url here."""
-    path = shutil.copy(blank, tmp_path / "tilewright.db")
-    return f"{request.param}:///{path}"
+@pytest.fixture(params=["sqlite", "postgres"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which store is under test; `@ONLY_SQLITE` marks a test that is about a file."""
+    return str(request.param)
+
+
+@pytest.fixture
+def url(kind: str, request: pytest.FixtureRequest, blank: Path, tmp_path: Path) -> str:
+    """Where the store under test keeps its data: the schema and no rows."""
+    if kind == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    return f"sqlite:///{shutil.copy(blank, tmp_path / 'tilewright.db')}"
 
 
 @pytest.fixture
 def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """An open store. It does not wait for the disk: what these tests ask about does not depend on it."""
-    monkeypatch.setattr(database, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
     with open_store(url) as opened:
         yield opened
 

@@ -17,8 +17,8 @@ from tilewright.db import (
     errors,
     open_store,
 )
-from tilewright.db.sql import database as database_module
-from tilewright.db.sql.database import Database
+from tilewright.db.sql import sqlite_database as database_module
+from tilewright.db.sql.sqlite_database import SqliteDatabase
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def path(tmp_path):
 @pytest.fixture
 def database(path):
     open_store(f"sqlite:///{path}").close()
-    opened = Database(path)
+    opened = SqliteDatabase(path)
     yield opened
     opened.close()
 

@@ -8,6 +8,8 @@ import pytest
 
 from tilewright.db import StoreUnavailable
 
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # about a file
+
 GONE = "it is not there any more (No such file or directory)"
 REPLACED = "another file is in its place"
 OVERWRITTEN = "it was overwritten and is no database any more"

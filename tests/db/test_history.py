@@ -114,6 +114,7 @@ def test_a_thousand_trials_are_found_by_id(scene):
     assert [trial.number for trial in scene.store.past_trials_by_id(ids)] == [1]
 
 
+@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # PostgreSQL holds a column to its type
 def test_a_damaged_trial_is_given_as_it_is_stored(scene):
     job = tuned(scene, [1.0])
     with sqlite3.connect(scene.url.removeprefix("sqlite:///")) as conn:

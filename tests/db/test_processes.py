@@ -115,6 +115,8 @@ def test_a_database_survives_one_kill_after_another(spawn, scene):
         kill_while_tuning(spawn, scene.url, job, 1 + 3 * killed)
         counts = scene.store.trial_counts(job.id)
         assert counts["ok"] == scene.store.job(job.id).done == counts["settled"]
+    if not scene.url.startswith("sqlite"):
+        return
     with contextlib.closing(sqlite3.connect(scene.url.removeprefix("sqlite:///"))) as conn:
         assert conn.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert conn.execute("PRAGMA foreign_key_check").fetchall() == []

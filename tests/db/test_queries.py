@@ -6,6 +6,8 @@ from sqlalchemy import event, insert
 from tilewright.db.records import PastSearch
 from tilewright.db.sql.tables import attempts, trials
 
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # by SQLite's plans
+
 
 @pytest.fixture
 def large(scene):

@@ -5,7 +5,9 @@ import os
 import pytest
 
 from tilewright.db import StoreUnavailable, open_store
-from tilewright.db.sql import database
+from tilewright.db.sql import sqlite_database
+
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # about a file
 
 
 @pytest.fixture
@@ -16,7 +18,7 @@ def read_only(scene, success, monkeypatch):
     scene.store.settle(lease.id, [success(lease.items[0])])
     scene.store.close()
     # The tests may run as root, who may write everything.
-    monkeypatch.setattr(database, "_is_writable", lambda path: False)
+    monkeypatch.setattr(sqlite_database, "_is_writable", lambda path: False)
     return scene.url
 
 

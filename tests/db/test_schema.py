@@ -270,8 +270,25 @@ def test_a_missing_directory_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("tilewright.db", "url: 'tilewright.db' is no database url; one looks like sqlite:///tilewright.db"),
-        ("postgresql://host/db", "url: postgresql is not supported; use sqlite:///path"),
+        (
+            "tilewright.db",
+            "url: 'tilewright.db' is no database url; one looks like sqlite:///tilewright.db or "
+            "postgresql://user:password@host:port/database",
+        ),
+        (
+            "mysql://me:secret@host/db",
+            "url: mysql is not supported; use sqlite:///path or postgresql://user:password@host:port/database",
+        ),
+        (
+            "postgresql://me:secret@host:five/db",
+            "url: 'postgresql://me:***@host:five/db' is no database url; one looks like "
+            "sqlite:///tilewright.db or postgresql://user:password@host:port/database",
+        ),
+        (
+            "postgresql://me:secret@host",
+            "url: 'postgresql://me:***@host' names no database; use "
+            "postgresql://user:password@host:port/database",
+        ),
         ("sqlite://", "url: 'sqlite://' names no file; use sqlite:///relative or sqlite:////absolute"),
         (
             "sqlite:///:memory:",

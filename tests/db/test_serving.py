@@ -10,6 +10,8 @@ import pytest
 import tilewright
 from tilewright.db import Conflict, open_store
 
+pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # about a file
+
 HOLD = """
 import sys
 from tilewright.db import open_store

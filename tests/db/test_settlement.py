@@ -1,14 +1,15 @@
 import hashlib
-import sqlite3
 import time
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
 
 from tilewright.db import InvalidValue, LeaseLost, NotFound, SettlementMismatch, Superseded
 from tilewright.db.fleet_records import LeaseState
 from tilewright.db.records import Settlement
 from tilewright.db.sql.digest import digest_of
+from tilewright.db.sql.tables import leases
 
 
 def test_a_result_is_stored_with_all_its_evidence(scene, success):
@@ -99,9 +100,8 @@ def test_a_partial_settlement_renews_the_lease(scene, success):
     time.sleep(0.2)
     ends = scene.store.now() + 30.0
     scene.store.settle(lease.id, [success(lease.items[0])])
-    with sqlite3.connect(scene.url.removeprefix("sqlite:///")) as raw:
-        ((expires,),) = raw.execute("select expires_at from leases where id = ?", (lease.id,))
-    raw.close()
+    with scene.store._database.read() as conn:
+        expires = conn.execute(select(leases.c.expires_at).where(leases.c.id == lease.id)).scalar_one()
     assert ends <= expires <= scene.store.now() + 30.0
 
 

@@ -1,10 +1,11 @@
-import sqlite3
 import time
 
 import pytest
+from sqlalchemy import select
 
 from tilewright.db import InvalidValue, NotFound
 from tilewright.db.records import Token
+from tilewright.db.sql.tables import metadata
 
 
 def test_a_secret_finds_its_token(store):
@@ -27,10 +28,10 @@ def test_another_secret_finds_nothing(store, secret):
     assert store.token_by_secret(secret) is None
 
 
-def test_secrets_differ_and_are_not_stored(store, url):
+def test_secrets_differ_and_are_not_stored(store):
     secrets = [store.create_token("lab", ["worker"])[1] for _ in range(2)]
-    store.close()
-    stored = "\n".join(sqlite3.connect(url.removeprefix("sqlite:///")).iterdump())
+    with store._database.read() as conn:
+        stored = repr([conn.execute(select(table)).all() for table in metadata.sorted_tables])
     assert [secret in stored for secret in secrets] == [False, False]
     assert secrets[0] != secrets[1]
 

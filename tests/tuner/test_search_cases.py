@@ -13,6 +13,7 @@ from tilewright.tuner.candidate import Candidate
 from tilewright.tuner.errors import NoLegalCandidate
 from tilewright.tuner.outcome import Outcome
 from tilewright.tuner.session import TuningSession
+from tilewright.tuner.share import trials_of_share
 from tilewright.tuner.strategies import STRATEGIES, load_strategy
 from tilewright.tuner.watchdog import in_time
 
@@ -93,6 +94,20 @@ def test_few_legal_points_among_many_are_all_found(strategy: str) -> None:
     of = space({"a": range(1, 25), "b": range(1, 25)}, rules={"a * b": lambda pop: pop[:, 0] * pop[:, 1] > 3})
     found = searched(of, strategy, 64, one)
     assert (found.told, found.state) == (5, "exhausted")
+
+
+@EVERY
+@pytest.mark.parametrize(("share", "trials"), [(0.005, 2), (0.5, 244), (1.0, 488), (1e-9, 1)])
+def test_a_share_of_a_space_measures_that_part_of_it(strategy: str, share: float, trials: int) -> None:
+    of = space({"a": range(8), "b": range(61)})
+    assert trials_of_share(of, share) == trials
+    assert searched(of, strategy, trials_of_share(of, share), one).told == trials
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5, float("nan"), True, "half"])
+def test_what_is_no_share_of_a_space_is_refused(share: Any) -> None:
+    with pytest.raises(ValueError, match="a share of a space is a number above 0 and at most 1"):
+        trials_of_share(space({"a": range(8)}), share)
 
 
 @EVERY

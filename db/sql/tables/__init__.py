@@ -2,8 +2,8 @@
 
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
-from .fleet import leases, workers
-from .jobs import events, jobs, warm_starts
+from .fleet import doubts, leases, shares, workers
+from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import baselines, duels, freezes, frozen, imports, pins, retirements, schedules
 from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
@@ -12,6 +12,7 @@ __all__ = [
     "attempts",
     "baselines",
     "crashes",
+    "doubts",
     "duels",
     "events",
     "freezes",
@@ -19,6 +20,7 @@ __all__ = [
     "hardware",
     "holdings",
     "imports",
+    "job_labels",
     "jobs",
     "leases",
     "metadata",
@@ -26,6 +28,7 @@ __all__ = [
     "retimings",
     "retirements",
     "schedules",
+    "shares",
     "structures",
     "targets",
     "tokens",

@@ -1,0 +1,54 @@
+"""Which database a url names."""
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from ..address import shown
+from ..errors import InvalidValue, StoreUnavailable
+from .database import Database
+from .sqlite_database import SqliteDatabase
+
+_POSTGRES_DRIVERS = ("postgresql", "postgresql+psycopg", "postgres")
+
+
+def database_of(url: str, create: bool) -> Database:
+    """The database at a url; InvalidValue for another kind of url.
+
+    StoreUnavailable where it is missing and not to be made. A server of PostgreSQL is not asked yet.
+    """
+    parsed = _parsed(url)
+    if parsed.drivername in _POSTGRES_DRIVERS:
+        if not parsed.database:
+            raise InvalidValue(
+                "url", f"{shown(url)!r} names no database; use postgresql://user:password@host:port/database"
+            )
+        from .postgres_database import PostgresDatabase
+
+        return PostgresDatabase(parsed)
+    if parsed.drivername != "sqlite":
+        raise InvalidValue(
+            "url",
+            f"{parsed.drivername} is not supported; use sqlite:///path or "
+            "postgresql://user:password@host:port/database",
+        )
+    if not parsed.database or parsed.database == ":memory:" or parsed.query:
+        raise InvalidValue("url", f"{url!r} names no file; use sqlite:///relative or sqlite:////absolute")
+    path = Path(parsed.database)
+    if not path.parent.is_dir():
+        raise StoreUnavailable(f"{path}: there is no directory {path.parent}")
+    if not create and not path.exists():
+        raise StoreUnavailable(f"{path}: there is no such database")
+    return SqliteDatabase(path)
+
+
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        raise InvalidValue(
+            "url",
+            f"{shown(url)!r} is no database url; one looks like sqlite:///tilewright.db or "
+            "postgresql://user:password@host:port/database",
+        ) from None

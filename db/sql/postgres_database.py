@@ -1,0 +1,194 @@
+"""A database on a server of PostgreSQL: its connections, and what their errors mean.
+
+A write is READ COMMITTED and locks the rows that it decides by (see `locks`); a read sees one state of the
+database. Nothing waits for ever: connecting, waiting for a lock, one statement and a server that fell silent
+have their limits.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from ..errors import InvalidValue, StoreError, StoreFull, StoreUnavailable
+from ..leadership import Leadership
+from .advisory_leadership import AdvisoryLeadership
+from .database import Database, TryAgain, conflict_of, explained, refuse_bad_text
+
+OLDEST = 15
+"""The oldest major version of PostgreSQL that is tested."""
+
+_CONNECT_SECONDS = 5
+_LOCK_MS = 10_000
+_STATEMENT_MS = 30_000
+_IDLE_MS = 60_000
+_SILENT_MS = 15_000
+_CONNECTIONS = 4
+_MORE_CONNECTIONS = 16
+_MIGRATING = 0x74696C65  # "tile": the advisory lock of who changes the schema
+_AGAIN = {"40001", "40P01"}  # serialization_failure, deadlock_detected
+_LATE = {"55P03", "57014"}  # lock_not_available, query_canceled
+_FULL = {"53100", "53400"}  # disk_full, configuration_limit_exceeded (temporary files)
+_AWAY = ("08", "57P", "53", "58", "28", "3D", "25006", "XX")
+
+
+class PostgresDatabase(Database):
+    """Connections to one database of a server."""
+
+    def __init__(self, url: URL) -> None:
+        self._url = url.set(drivername="postgresql+psycopg")
+        self.name = url.set(drivername="postgresql").render_as_string(hide_password=True)
+        self._pinned: int | None = None
+        self._engine = _engine(self._url)
+        event.listen(self._engine, "connect", self._greet)
+        self._reader = self._engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[Connection]:
+        with self._explained(), self._engine.connect() as conn, conn.begin():
+            yield conn
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[Connection]:
+        with self._explained(), self._reader.connect() as conn:
+            yield conn
+
+    @contextlib.contextmanager
+    def migrate(self) -> Iterator[Connection]:
+        with self.write() as conn:
+            # Rows may have to be rewritten, and another process' migration to be waited for.
+            conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            conn.exec_driver_sql("SET LOCAL lock_timeout = '5min'")
+            conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
+            yield conn
+
+    def prepare(self) -> None:
+        with self.read() as conn:
+            refuse_old(self.name, _version_of(conn))
+
+    def pin(self) -> None:
+        with self.read() as conn:
+            self._pinned = _identity(conn.connection.dbapi_connection)
+
+    def check(self) -> None:
+        with self.read() as conn:
+            self._refuse_other(_identity(conn.connection.dbapi_connection))
+
+    @contextlib.contextmanager
+    def serving(self, who: str) -> Iterator[None]:
+        """Several servers share a database: what they do is kept apart by locks on rows."""
+        yield
+
+    def leadership(self) -> Leadership:
+        return AdvisoryLeadership(
+            self._url.set(drivername="postgresql").render_as_string(hide_password=False), self.name
+        )
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def _greet(self, connection: Any, record: Any) -> None:
+        """Each new connection, which may have been made after the database was dropped and made anew."""
+        if self._pinned is not None:
+            self._refuse_other(_identity(connection))
+            connection.rollback()
+
+    def _refuse_other(self, identity: int) -> None:
+        if self._pinned not in (None, identity):
+            raise StoreUnavailable(
+                f"{self.name}: the database that was opened is gone: another one is in its place. "
+                "Put it back, or restart on this one"
+            )
+
+    def _explained(self) -> contextlib.AbstractContextManager[None]:
+        return explained(self._explain, DBAPIError, PoolTimeout)
+
+    def _explain(self, error: Exception) -> StoreError | None:
+        """What an error of the driver means to a caller; None: a bug of this program."""
+        if isinstance(error, PoolTimeout):
+            return StoreUnavailable(
+                f"{self.name}: all {_CONNECTIONS + _MORE_CONNECTIONS} connections of this process are in use"
+            )
+        if isinstance(error, IntegrityError):
+            return conflict_of(error)
+        assert isinstance(error, DBAPIError)
+        state = getattr(error.orig, "sqlstate", None)
+        said = _first_line(error)
+        if state in _AGAIN:
+            return TryAgain(f"{self.name}: too many calls want the same rows ({said})")
+        if state in _LATE:
+            return StoreUnavailable(f"{self.name}: did not get to this call in time ({said})")
+        if state in _FULL:
+            return StoreFull(f"{self.name}: the disk is full; nothing of this call was stored")
+        if state is None:
+            return self._explain_driver(error, said)
+        if state == "42P01":
+            return StoreUnavailable(f"{self.name}: its tables are not there any more ({said})")
+        if state.startswith("22"):
+            return InvalidValue("value", f"cannot be stored: {said}")
+        if state.startswith(_AWAY):
+            return StoreUnavailable(f"{self.name}: cannot be used ({said})")
+        return None
+
+    def _explain_driver(self, error: DBAPIError, said: str) -> StoreError | None:
+        """An error that the server has not said: it is not there, or a value is none that it knows."""
+        kind = type(error.orig).__name__
+        if kind in ("OperationalError", "InterfaceError", "ConnectionTimeout"):
+            return StoreUnavailable(f"{self.name}: cannot be reached ({said})")
+        return InvalidValue("value", f"cannot be stored: {said}") if kind == "DataError" else None
+
+
+def refuse_old(name: str, version: int) -> None:
+    """StoreUnavailable for a server that is too old; `version` as PostgreSQL tells it, such as 150004."""
+    if version // 10_000 < OLDEST:
+        found = f"{version // 10_000}.{version % 10_000}"
+        raise StoreUnavailable(f"{name}: is PostgreSQL {found}; tilewright needs {OLDEST} or newer")
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        engine = create_engine(
+            url,
+            pool_pre_ping=True,
+            pool_size=_CONNECTIONS,
+            max_overflow=_MORE_CONNECTIONS,
+            pool_timeout=_CONNECT_SECONDS,
+            hide_parameters=True,
+            connect_args={
+                "connect_timeout": _CONNECT_SECONDS,
+                "application_name": "tilewright",
+                "keepalives_idle": _SILENT_MS // 1000,
+                "keepalives_interval": 3,
+                "keepalives_count": 3,
+                "tcp_user_timeout": _SILENT_MS,
+                "options": f"-c statement_timeout={_STATEMENT_MS} -c lock_timeout={_LOCK_MS} "
+                f"-c idle_in_transaction_session_timeout={_IDLE_MS}",
+            },
+        )
+    except ModuleNotFoundError as e:
+        raise ModuleNotFoundError(
+            f"PostgreSQL needs {e.name}, which is not installed: pip install 'tilewright[postgres]'",
+            name=e.name,
+        ) from None
+    refuse_bad_text(engine)
+    return engine
+
+
+def _version_of(conn: Connection) -> int:
+    return int(conn.exec_driver_sql("SHOW server_version_num").scalar_one())
+
+
+def _identity(connection: Any) -> int:
+    """A number that a database keeps as long as it is not dropped."""
+    row = connection.execute("SELECT oid FROM pg_database WHERE datname = current_database()").fetchone()
+    return int(row[0])
+
+
+def _first_line(error: DBAPIError) -> str:
+    lines = str(error.orig).strip().splitlines()
+    return lines[0].strip() if lines else type(error.orig).__name__

@@ -1,0 +1,44 @@
+"""What tests of several folders share: a PostgreSQL server, and databases on it."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The server of this process of pytest. It does not wait for the disk."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_blank(postgres: PostgresServer) -> str:
+    """A database with the schema and no rows; copying it is faster than migrating."""
+    from tilewright.db import open_store
+
+    name = postgres.database()
+    open_store(postgres.url(name)).close()
+    return name
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer, postgres_blank: str) -> Iterator[str]:
+    """A database of the test's own, with the schema and no rows."""
+    name = postgres.database(postgres_blank)
+    yield postgres.url(name)
+    postgres.drop(name)
+
+
+@pytest.fixture
+def empty_postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """A database of the test's own, without tables."""
+    name = postgres.database()
+    yield postgres.url(name)
+    postgres.drop(name)
