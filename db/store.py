@@ -13,7 +13,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
+from .build_store import BuildStore
 from .fleet_store import FleetStore
+from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
@@ -172,7 +174,8 @@ class HistoryStore(Protocol):
         self, workload: str, target: str, hardware: str, codegen_version: str, limit: int = 10_000
     ) -> list[PastTrial]:
         """Trials of exactly this key and version that have a result, which is no loss of a worker and no
-        cancellation, are believed and were not retired: those of the newest jobs, the oldest job first, by number."""
+        cancellation, are believed and were not retired: those of the newest jobs, the oldest job first, by
+        number."""
 
     def past_searches(self, hardware: str, structure: str, limit: int = 32) -> list[PastSearch]:
         """Keys with a best-known schedule: of workloads of this structure first, then any; within each, this
@@ -245,7 +248,9 @@ class Store(
     OutsideStore,
     ScheduleStore,
     FleetStore,
+    HealthStore,
     TokenStore,
+    BuildStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

@@ -12,6 +12,7 @@ from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
 from .part import new_id
+from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
 
 _ITEM = (
@@ -31,8 +32,12 @@ _ITEM = (
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
     _poison_queued(conn, worker.hardware, now)
-    rows = conn.execute(_wanted_again(worker).limit(count)).all()
-    rows = rows or conn.execute(_queued_items(worker.hardware).limit(count)).all()
+    again, queued = _wanted_again(worker), _queued_items(worker.hardware)
+    if worker.run_only:
+        fail_unbuildable(conn, jobs.c.hardware == worker.hardware, now)
+        again, queued = built(again), built(queued)
+    rows = conn.execute(again.limit(count)).all()
+    rows = rows or conn.execute(queued.limit(count)).all()
     if not rows:
         return None
     lease_id = new_id("lease")

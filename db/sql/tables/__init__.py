@@ -1,16 +1,20 @@
 """The tables as this program reads and writes them; migrations/ makes them, and a test compares the two."""
 
+from .artifacts import artifacts, builds
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
 from .fleet import doubts, leases, shares, workers
+from .health import health_checks, job_baselines
 from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import baselines, duels, freezes, frozen, imports, pins, retirements, schedules
 from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
 
 __all__ = [
+    "artifacts",
     "attempts",
     "baselines",
+    "builds",
     "crashes",
     "doubts",
     "duels",
@@ -18,8 +22,10 @@ __all__ = [
     "freezes",
     "frozen",
     "hardware",
+    "health_checks",
     "holdings",
     "imports",
+    "job_baselines",
     "job_labels",
     "jobs",
     "leases",
