@@ -84,6 +84,10 @@ class ScheduleStore(Protocol):
         """Never serve this trial's schedule again, nor that of an equal candidate; returns what is best-known
         for its key now. A pin to it ends. May be repeated."""
 
+    def report(self, trial: str, reason: str) -> str:
+        """`retire`, said by a compiler for which this schedule does not replay: what became of it, in a few
+        words. A database that can only be read keeps it."""
+
     def pin(
         self, workload: str, target: str, hardware: str, trial: str | None, note: str = "", by: str = ""
     ) -> Pin:

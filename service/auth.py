@@ -25,7 +25,7 @@ from .errors import ScopeMissing, ServiceError, TokenNeeded, TokenWrong
 from .problems import respond
 from .settings import is_loopback
 
-SCOPES = ("jobs:write", "schedules:read", "worker", "builder", "admin")
+SCOPES = ("jobs:write", "schedules:read", "schedules:write", "worker", "builder", "admin")
 OPEN_PATHS = ("/livez", "/readyz", "/version")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
 _bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
@@ -154,7 +154,10 @@ def _hostname(url: str) -> str:
 
 CanWriteJobs = Annotated[Principal, Depends(Requires("jobs:write", anonymous=True))]
 CanReadJobs = Annotated[Principal, Depends(Requires("jobs:write", "schedules:read", anonymous=True))]
-CanReadSchedules = Annotated[Principal, Depends(Requires("schedules:read", "jobs:write", anonymous=True))]
+CanReadSchedules = Annotated[
+    Principal, Depends(Requires("schedules:read", "schedules:write", "jobs:write", anonymous=True))
+]
+CanWriteSchedules = Annotated[Principal, Depends(Requires("schedules:write", anonymous=True))]
 CanReadWorkers = Annotated[Principal, Depends(Requires("worker", "jobs:write"))]
 IsWorker = Annotated[Principal, Depends(Requires("worker"))]
 IsBuilder = Annotated[Principal, Depends(Requires("builder"))]

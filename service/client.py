@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx
 
 from ..measure.messages import NotATilewright, SourceUnreachable
-from .deadline import within
 from .event_stream import read_events
 from .job_verbs import JobVerbs, segment
+from .schedule_verbs import BEST_SECONDS, KnownSchedules, RemoteSchedule, ScheduleVerbs
 from .transport import ApiError, InsecureToken, Transport
 from .views import (
     AskedView,
@@ -24,7 +21,6 @@ from .views import (
     NewTokenView,
     OperatorsView,
     OperatorView,
-    ScheduleView,
     TrialsView,
     TrialView,
     ValidationView,
@@ -33,28 +29,23 @@ from .views import (
     WorkerView,
 )
 
-__all__ = ["ApiError", "Client", "InsecureToken", "NotATilewright", "RemoteSchedule", "SourceUnreachable"]
+__all__ = [
+    "BEST_SECONDS",
+    "ApiError",
+    "Client",
+    "InsecureToken",
+    "NotATilewright",
+    "RemoteSchedule",
+    "SourceUnreachable",
+]
 
-# A compiler that asks for a schedule goes on without one after this long.
-BEST_SECONDS = 0.9
 # The server pings an idle stream every 15 s; silence for longer is a lost connection.
 _STREAM_SILENCE = 40.0
 _WAIT_SLICE = 20.0
 _MISSES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteSchedule:
-    """A best-known schedule as the compiler takes it: texts and numbers (compiler ScheduleSource)."""
-
-    trace: str
-    seconds: float
-    kind: str
-    reason: str
-    view: ScheduleView
-
-
-class Client(JobVerbs):
+class Client(JobVerbs, ScheduleVerbs):
     """Submits, follows and steers jobs, and looks best-known schedules up.
 
     Raises SourceUnreachable (a ConnectionError) when nothing answers, NotATilewright when something else
@@ -71,8 +62,7 @@ class Client(JobVerbs):
         handler: httpx.BaseTransport | None = None,
     ) -> None:
         self._transport = Transport(url, token, insecure_http=insecure_http, timeout=timeout, handler=handler)
-        self._schedules: dict[tuple[str, str, str], tuple[str, RemoteSchedule]] = {}
-        self._lock = threading.Lock()
+        self._known = KnownSchedules()
 
     @property
     def url(self) -> str:
@@ -247,52 +237,6 @@ class Client(JobVerbs):
                 response.read()
                 self._transport.checked(response)
             yield from read_events(response.iter_lines())
-
-    def best(self, workload: str, target: str, hardware: str) -> RemoteSchedule | None:
-        """The best-known schedule by keys, or None. Answers within a second or raises ConnectionError."""
-        key = (workload, target, hardware)
-        with self._lock:
-            known = self._schedules.get(key)
-        answer = self._ask_best(key, known[0] if known else None)
-        if answer is None:
-            return None
-        if answer.status_code == 304:
-            assert known is not None, "the server answers 304 only to an ETag that was sent"
-            return known[1]
-        view = ScheduleView.model_validate(answer.json())
-        schedule = RemoteSchedule(
-            json.dumps(view.trace, separators=(",", ":")), view.seconds, view.kind, view.reason, view
-        )
-        if etag := answer.headers.get("etag"):
-            with self._lock:
-                self._schedules[key] = (etag, schedule)
-        return schedule
-
-    def _ask_best(self, key: tuple[str, str, str], etag: str | None) -> httpx.Response | None:
-        workload, target, hardware = key
-        try:
-            return within(
-                BEST_SECONDS,
-                lambda: self._transport.request(
-                    "GET",
-                    "/v1/schedules/best",
-                    params={"workload": workload, "target": target, "hardware": hardware},
-                    headers={"If-None-Match": etag} if etag else {},
-                    timeout=BEST_SECONDS,
-                    retry=False,
-                ),
-            )
-        except NotATilewright as error:
-            # A compiler that asks the wrong place goes on without a schedule, as with no place at all.
-            raise SourceUnreachable(str(error)) from error
-        except TimeoutError as error:
-            raise SourceUnreachable(f"no answer within {BEST_SECONDS:g} s from {self.url}") from error
-        except ApiError as error:
-            if error.code == "no-schedule":
-                return None
-            if error.status >= 500:
-                raise SourceUnreachable(f"{self.url} cannot answer now: {error}") from error
-            raise
 
     def operators(self) -> list[OperatorView]:
         return OperatorsView.model_validate(self._get("/v1/operators")).operators

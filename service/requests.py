@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from ..db.words import LEAST_SECONDS
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
+Scope = Literal["jobs:write", "schedules:read", "schedules:write", "worker", "builder", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MAX_SECONDS = 30 * 86_400.0
 
@@ -148,8 +148,43 @@ class TokenRequest(Request):
     """A token to make."""
 
     name: str = Field(min_length=1, max_length=100, description="whose it is, for people")
-    scopes: list[Scope] = Field(min_length=1, max_length=4)
+    scopes: list[Scope] = Field(min_length=1, max_length=6)
     pool: str | None = Field(None, min_length=1, max_length=100)
     expires_seconds: float | None = Field(
         None, gt=0, le=3650 * 86_400.0, description="life time; none: it does not expire"
     )
+
+
+class ReportRequest(Request):
+    """Why a schedule does not replay, as the compiler says it."""
+
+    reason: str = Field(min_length=1, max_length=16_384)
+
+
+class RetireRequest(Request):
+    """Why a schedule is not to be served any more."""
+
+    reason: str = Field(min_length=1, max_length=16_384)
+
+
+class PinRequest(Request):
+    """What is wanted for a key; `trial` null: the default schedule."""
+
+    workload: HardwareKey
+    target: HardwareKey
+    hardware: HardwareKey
+    trial: str | None = Field(max_length=256)
+    note: str = Field("", max_length=4096, description="why, for people")
+
+
+class FreezeRequest(Request):
+    """A freeze to make."""
+
+    name: str = Field(min_length=1, max_length=256)
+    note: str = Field("", max_length=4096, description="what for, for people")
+
+
+class ImportRequest(Request):
+    """Records of another store, a line each, as its export writes them."""
+
+    lines: list[Annotated[str, Field(max_length=8 << 20)]] = Field(min_length=1, max_length=1000)

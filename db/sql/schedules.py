@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, delete, insert, select, tuple_, updat
 
 from ..best_records import BestSchedule, Duel, KeptSchedule, Retirement
 from ..checks import check_limit, check_seconds, check_text
-from ..errors import InvalidValue, NotFound
+from ..errors import InvalidValue, NotFound, StoreUnavailable
 from ..records import Page
 from .best_rows import (
     Key,
@@ -193,6 +193,13 @@ class SchedulePart(Part):
             elif stands is not None:
                 settle_challenger(conn, stands)
             return read(conn, _standing(key))
+
+    def report(self, trial: str, reason: str) -> str:
+        try:
+            self.retire(trial, reason)
+        except (StoreUnavailable, NotFound) as error:
+            return f"kept: {error}"
+        return "retired"
 
 
 def _standing(key: Key) -> Select[Any]:
