@@ -58,14 +58,15 @@ class Crowning:
 
     def final(self, history: Sequence[Trial], rivals: Sequence[Trial] = ()) -> Final:
         """The final rounds of these trials, before the first of them. `rivals` are of other searches, with
-        numbers below 0: those take part that the fastest comes near to, or leaves behind."""
+        numbers below 0: they take part where the fastest comes near to one or leaves it behind, and where
+        they are several, between which nobody has decided."""
         contenders = self.contenders(history)
-        if contenders:
-            fastest = contenders[0].outcome.seconds or 0.0
-            contenders += [
-                one for one in rivals if (one.outcome.seconds or 0.0) * (1 + self.within) >= fastest
-            ]
+        if contenders and (len(rivals) > 1 or any(self._comes_near(contenders[0], one) for one in rivals)):
+            contenders += rivals
         return Final(contenders, self.rounds if len(contenders) > 1 else 0)
+
+    def _comes_near(self, own: Trial, rival: Trial) -> bool:
+        return (rival.outcome.seconds or 0.0) * (1 + self.within) >= (own.outcome.seconds or 0.0)
 
     def crown(
         self,
