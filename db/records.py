@@ -45,6 +45,9 @@ class NewJob:
 
     A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
     the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
+    `owner`: the token that made it, None for nobody in particular; `trace_id`: of the request that made it.
+    Only workers of its `pool` (None: of any) that have all its `labels` measure it. `account`: whose share of
+    the fleet its trials count to; `priority` weighs it against other jobs of that account.
     """
 
     workload: str
@@ -60,6 +63,12 @@ class NewJob:
     target_seconds: float | None = None
     patience: int | None = None
     history: History = "use"
+    owner: str | None = None
+    trace_id: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,12 @@ class Job:
     paused_at: float | None = None
     paused_seconds: float = 0.0
     process: str = ""
+    owner: str | None = None
+    trace_id: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
     def stood_still(self, now: float) -> float:
         """Seconds of the job's life, up to `now`, that do not count against its `seconds`."""
@@ -275,7 +290,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token without its secret, of which only the SHA-256 is stored."""
+    """A bearer token without its secret, of which only the SHA-256 is stored.
+
+    It may have `max_jobs` unfinished jobs with `max_trials` unmeasured trials, and make `rate` requests a
+    second; None: what the server allows everyone.
+    """
 
     id: str
     name: str
@@ -284,3 +303,18 @@ class Token:
     created_at: float
     expires_at: float | None
     revoked_at: float | None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """What a token may use; None: what the server allows everyone."""
+
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+NO_LIMITS = TokenLimits()

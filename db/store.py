@@ -19,6 +19,7 @@ from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
+    NO_LIMITS,
     Event,
     Hardware,
     Job,
@@ -32,10 +33,12 @@ from .records import (
     Settlement,
     Target,
     Token,
+    TokenLimits,
     Trial,
     Workload,
 )
 from .schedule_store import ScheduleStore
+from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -225,7 +228,12 @@ class HistoryStore(Protocol):
 
 class TokenStore(Protocol):
     def create_token(
-        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        pool: str | None = None,
+        expires_in: float | None = None,
+        limits: TokenLimits = NO_LIMITS,
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not stored: it cannot be shown again."""
 
@@ -234,6 +242,9 @@ class TokenStore(Protocol):
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked and expired ones included, oldest first."""
+
+    def tokens_page(self, after: str | None = None, limit: int = 50) -> Page[Token]:
+        """The same in pages; `after` is `Page.next`."""
 
     def revoke_token(self, token_id: str) -> Token:
         """From now on its secret opens nothing. May be repeated."""
@@ -250,6 +261,7 @@ class Store(
     FleetStore,
     HealthStore,
     TokenStore,
+    ServiceStore,
     BuildStore,
     Protocol,
 ):
@@ -267,6 +279,10 @@ class Store(
 
     def leadership(self) -> Leadership:
         """What decides which of several processes leads: of one file it is the one that is `serving`."""
+
+    def mark(self) -> str:
+        """A text that no earlier call gave once anything in the database has changed since; while nothing
+        has, the same one again. What was acknowledged before the call counts. It costs less than a query."""
 
     def schema_version(self) -> str: ...
 

@@ -19,12 +19,12 @@ FailureKind = Literal[
     "cancelled",
 ]
 Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
-Origin = Literal["http", "local", "outside", "imported"]
+Origin = Literal["http", "local", "outside"]
 History = Literal["use", "ignore"]
 Cache = Literal["hot"]
+Scope = Literal["jobs:write", "schedules:read", "schedules:write", "worker", "builder", "admin"]
 HealthOccasion = Literal["attach", "periodic", "after_error", "quarantined"]
 HealthVerdict = Literal["healthy", "suspect", "failed", "drifted", "dispersed"]
-Scope = Literal["jobs:write", "schedules:read", "schedules:write", "worker", "builder", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)
@@ -40,6 +40,12 @@ HEALTH_VERDICTS: tuple[HealthVerdict, ...] = get_args(HealthVerdict)
 SICK_VERDICTS: tuple[HealthVerdict, ...] = ("failed", "drifted", "dispersed")
 """A worker whose golden kernels come to one of these is quarantined."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+
+MEASURED_STATES: tuple[JobState, ...] = ("running", "waiting")
+"""A job in one of these has its trials leased."""
+
+MAX_PRIORITY = 4
+"""Priorities of jobs are -4 to 4: each step is twice the share."""
 
 LIMITS = ("seconds", "target_seconds", "patience")
 """What a budget may limit beside its trials."""

@@ -1,220 +1,234 @@
-"""Best-known schedules as lines of text, from one store to another.
-
-Each line is one record: canonical JSON (RFC 8785), complete in itself, with its digest, the SHA-256 of the
-line without it. The same store writes the same lines in the same order.
-"""
+"""How a client speaks HTTP, without speaking it: a handshake that knows a tilewright server, safe retries,
+problems as exceptions. Whoever drives it, waiting or awaiting, sends what it yields."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn, Protocol
+import random
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
-import rfc8785
+import httpx
 
-from ..db.best_records import ForeignRecord, KeptSchedule, SearchState
-from ..db.errors import InvalidValue
-from ..db.schedule_store import ScheduleStore
-from ..db.words import FINAL_JOB_STATES
-from .schedule_views import BadLineView, ImportView
-from .workloads import CheckedRecord, SpecError
+from ..measure.messages import NotATilewright, SourceUnreachable
+from .bounded_http import TimeUp, TooLong
+from .settings import is_loopback
 
-FORMAT = 1
-"""Raised when the meaning of a field changes. A reader takes what it knows and refuses the rest by name."""
+T = TypeVar("T")
 
-_FIELD = "tilewright_schedule"
-_PAGE = 200
+_ATTEMPTS = 4
+_FIRST_PAUSE = 0.1
+HANDSHAKE_SECONDS = 4.0
+_HANDSHAKE_BYTES = 64 << 10
+# A page of 500 trials with the largest traces that a search makes is a tenth of this.
+_MOST_BYTES = 64 << 20
+_AWAY = (502, 503, 504)
 
 
-class RecordReader(Protocol):
-    """The part of the compiler that reads records (WorkloadParser)."""
+class ApiError(Exception):
+    """The server refused a request. `code` is the stable word of its problem document."""
 
-    def record(
+    def __init__(self, status: int, code: str, detail: str, problem: Mapping[str, Any]) -> None:
+        super().__init__(status, code, detail, problem)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+class InsecureToken(Exception):
+    """A token would travel in the clear to another machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to be sent: what is yielded is answered with the whole response, or thrown its error."""
+
+    method: str
+    url: str
+    seconds: float
+    most_bytes: int
+    json: Any = None
+    content: bytes | None = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Seconds to let pass."""
+
+    seconds: float
+
+
+Steps = Generator[Send | Pause, Any, T]
+
+
+class Exchange:
+    """One server: where it is, with what token.
+
+    Its steps raise SourceUnreachable (a ConnectionError) when nothing answers, NotATilewright when something
+    else does, and ApiError for a problem document.
+    """
+
+    def __init__(self, url: str, token: str | None, *, insecure_http: bool, timeout: float) -> None:
+        self.url = url.rstrip("/")
+        parts = _split(self.url)
+        self.loopback = is_loopback(parts.hostname or "")
+        if token and parts.scheme == "http" and not self.loopback and not insecure_http:
+            raise InsecureToken(
+                f"refusing to send the token over http to {parts.hostname}: anyone on the way can read it; "
+                "use https, or allow it with --insecure-http (insecure_http=True)"
+            )
+        self.timeout = timeout
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.known = False
+
+    def requesting(
         self,
-        program: Mapping[str, Any],
-        target: Mapping[str, Any],
-        facts: Mapping[str, Any],
-        trace: Mapping[str, Any],
-        codegen: str,
-    ) -> CheckedRecord: ...
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        content: bytes | None = None,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        idempotent: bool | None = None,
+        timeout: float | None = None,
+        retry: bool = True,
+    ) -> Steps[httpx.Response]:
+        """The answer, a 2xx or 304, within `timeout` seconds for all tries together.
 
+        Tries again when the request cannot have had an effect, or may have it twice (`idempotent`, by default
+        whether it is a GET), after pauses that grow and differ from client to client, or as long as the
+        server says."""
+        limit = self.timeout if timeout is None else timeout
+        yield from self.shaking_hands(min(limit, HANDSHAKE_SECONDS))
+        again = method == "GET" if idempotent is None else idempotent
+        ends = time.monotonic() + limit
+        pause = _FIRST_PAUSE
+        for attempt in range(1, _ATTEMPTS + 1):
+            last = attempt == _ATTEMPTS or not retry or time.monotonic() + pause >= ends
+            wanted = 0.0
+            try:
+                response = yield Send(
+                    method,
+                    self.url + path,
+                    max(0.001, ends - time.monotonic()),
+                    _MOST_BYTES,
+                    json,
+                    content,
+                    given(params),
+                    {**self.headers, **(headers or {})},
+                )
+            except TimeUp as error:
+                raise SourceUnreachable(
+                    f"{self.url} gave no whole answer to {method} {path} within {limit:g} s"
+                ) from error
+            except TooLong as error:
+                raise NotATilewright(f"{error} to {method} {path}", self.url) from error
+            except httpx.ConnectError as error:
+                if last:
+                    raise self.unreachable(error) from error
+            except httpx.HTTPError as error:
+                if last or not again:
+                    raise self.unreachable(error) from error
+            else:
+                wanted = _wanted_pause(response)
+                late = time.monotonic() + wanted >= ends
+                if not _passes(response) or last or late or not again:
+                    return self.checked(response)
+            yield Pause(max(wanted, pause * random.uniform(0.5, 1.0)))
+            pause *= 3
+        raise AssertionError("the last attempt returns or raises")
 
-class BadLine(Exception):
-    """Why a line is no record that can be taken."""
-
-
-def export_lines(store: ScheduleStore) -> Iterator[str]:
-    """All best-known schedules, page by page in the order of their keys. An imported record is given as it
-    came; one that is damaged is left out, as lookups do."""
-    after: str | None = None
-    while True:
-        page = store.kept(after, _PAGE)
-        for kept in page.items:
-            line = line_of(kept)
-            if line is not None:
-                yield line
-        after = page.next
-        if after is None:
+    def shaking_hands(self, timeout: float = HANDSHAKE_SECONDS) -> Steps[None]:
+        """Make sure, once, that a tilewright server answers, before the token is sent to it."""
+        if self.known:
             return
-
-
-def line_of(kept: KeptSchedule) -> str | None:
-    """The line of a record; None where its texts are damaged."""
-    if kept.line is not None:
-        return kept.line
-    best = kept.schedule
-    try:
-        said: dict[str, Any] = {
-            _FIELD: FORMAT,
-            "workload": {"key": best.workload, "program": json.loads(kept.program)},
-            "target": {"key": best.target, "description": json.loads(kept.description)},
-            "hardware": {"key": best.hardware, "facts": json.loads(kept.facts)},
-            "schedule": {
-                "trace": json.loads(best.trace),
-                "seconds": best.seconds,
-                "samples": list(best.samples),
-                "error": best.error,
-                "codegen": best.codegen_version,
-                "measured_at": best.measured_at,
-                "search": {"done": best.search.done, "asked": best.search.asked, "state": best.search.state},
-            },
-            "provenance": {
-                "trial": best.trial,
-                "job": best.job,
-                "worker": best.worker,
-                "versions": json.loads(best.versions),
-            },
-        }
-        return rfc8785.dumps(said | {"digest": digest_of(said)}).decode()
-    except (ValueError, RecursionError, rfc8785.CanonicalizationError):
-        return None
-
-
-def digest_of(said: Mapping[str, Any]) -> str:
-    """The SHA-256 of a record without its digest, in hexadecimal digits."""
-    rest = {name: value for name, value in said.items() if name != "digest"}
-    return hashlib.sha256(rfc8785.dumps(rest)).hexdigest()
-
-
-def import_lines(store: ScheduleStore, reader: RecordReader, lines: Iterable[str]) -> ImportView:
-    """Take records in. A bad line is named and skipped; one that is here already has no effect."""
-    counts: Counter[str] = Counter()
-    refused = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
         try:
-            counts[store.import_record(read_line(line, reader))] += 1
-        except (BadLine, InvalidValue) as error:
-            refused.append(BadLineView(number=number, reason=str(error)))
-    return ImportView(refused=refused, **counts)
+            response = yield Send("GET", f"{self.url}/version", timeout, _HANDSHAKE_BYTES)
+        except TooLong as error:
+            raise NotATilewright(f"{error} at /version", self.url) from error
+        except httpx.ConnectError as error:
+            raise self.unreachable(error) from error
+        except (TimeUp, httpx.TimeoutException) as error:
+            raise SourceUnreachable(
+                f"{self.url} gave no whole answer to GET /version within {timeout:g} s; "
+                "is it the address of a tilewright server?"
+            ) from error
+        except httpx.HTTPError as error:
+            raise NotATilewright(f"something that does not speak HTTP ({error})", self.url) from error
+        self._recognise(response)
+        self.known = True
 
-
-def read_line(line: str, reader: RecordReader) -> ForeignRecord:
-    """The record of a line, its program verified, its keys made anew, its trace replayed. Fields that are not
-    known are kept with the line. Raises BadLine."""
-    said = _object(line)
-    version = said.get(_FIELD)
-    if type(version) is not int or version != FORMAT:
-        raise BadLine(f"version {version!r} of {_FIELD} is not known; this program reads {FORMAT}")
-    try:
-        found, digest = said.get("digest"), digest_of(said)
-    except (RecursionError, rfc8785.CanonicalizationError) as error:
-        raise BadLine(f"is no plain JSON: {error}") from None
-    if found != digest:
-        raise BadLine(f"digest: the line is another than was written: expected {digest}, found {found}")
-    parts = {part: _part(said, part) for part in ("workload", "target", "hardware", "schedule", "provenance")}
-    schedule, search = parts["schedule"], _part(parts["schedule"], "search", "schedule.")
-    codegen = _text(schedule, "codegen", "schedule.")
-    try:
-        record = reader.record(
-            _part(parts["workload"], "program", "workload."),
-            _part(parts["target"], "description", "target."),
-            _part(parts["hardware"], "facts", "hardware."),
-            _part(schedule, "trace", "schedule."),
-            codegen,
+    def _recognise(self, response: httpx.Response) -> None:
+        try:
+            said = response.json()
+        except ValueError:
+            said = None
+        if response.status_code == 200 and isinstance(said, dict) and said.get("service") == "tilewright":
+            return
+        if response.status_code in _AWAY:
+            raise SourceUnreachable(f"{self.url} answered {response.status_code}: its server is not up")
+        name = response.headers.get("server")
+        kind = response.headers.get("content-type", "no content type").split(";")[0]
+        found = (
+            f"an HTTP server{f' ({name})' if name else ''} that answers {response.status_code} with {kind}"
         )
-    except SpecError as error:
-        raise BadLine(f"{error.pointer.removeprefix('/').replace('/', '.')}: {error}") from None
-    for part in ("workload", "target", "hardware"):
-        if (was := parts[part].get("key")) != (key := getattr(record, part)):
-            raise BadLine(f"{part}.key: this program makes it {key}, and the line says {was}")
-    state = _text(search, "state", "schedule.search.")
-    return ForeignRecord(
-        digest=digest,
-        line=line.rstrip("\n"),
-        workload=record.workload,
-        name=record.name,
-        program=record.program,
-        script=record.script,
-        structure=record.structure,
-        target=record.target,
-        description=record.description,
-        hardware=record.hardware,
-        facts=rfc8785.dumps(parts["hardware"]["facts"]).decode(),
-        trial=_text(parts["provenance"], "trial", "provenance."),
-        candidate_key=record.candidate,
-        sketch="imported",
-        trace=record.trace,
-        seconds=_need(schedule, "seconds", "schedule."),
-        samples=tuple(_list(schedule, "samples", "schedule.")),
-        error=_need(schedule, "error", "schedule."),
-        codegen_version=codegen,
-        measured_at=_need(schedule, "measured_at", "schedule."),
-        search=SearchState(
-            done=_count(search, "done"),
-            asked=_count(search, "asked"),
-            # A search that was under way there is over here.
-            state=state if state in FINAL_JOB_STATES else "cancelled",
-        ),
-    )
+        raise NotATilewright(f"{found} at /version", self.url)
+
+    def checked(self, response: httpx.Response) -> httpx.Response:
+        """`response` when it is a success; otherwise the exception that its problem document names."""
+        if response.is_success or response.status_code == 304:
+            return response
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict) or "code" not in problem:
+            if response.status_code in _AWAY:
+                # A proxy in front of a server that restarts says so.
+                raise SourceUnreachable(f"{self.url} answered {response.status_code}: its server is not up")
+            raise NotATilewright(
+                f"an answer {response.status_code} to {response.request.url.path} without a problem document",
+                self.url,
+            )
+        raise ApiError(response.status_code, str(problem["code"]), str(problem.get("detail", "")), problem)
+
+    def unreachable(self, error: httpx.HTTPError) -> SourceUnreachable:
+        what = "nothing answers" if isinstance(error, httpx.ConnectError) else "the connection broke"
+        return SourceUnreachable(f"{what} at {self.url}: {error or type(error).__name__}")
 
 
-def _object(line: str) -> dict[str, Any]:
+def _passes(response: httpx.Response) -> bool:
+    """Whether what is refused now may be answered in a while."""
+    if response.status_code in (*_AWAY, 429):
+        return True
+    # The request that an earlier try sent is still being worked on.
+    return response.status_code == 409 and b'"in-flight"' in response.content
+
+
+def _wanted_pause(response: httpx.Response) -> float:
+    said = response.headers.get("retry-after", "")
+    return float(said) if said.isdecimal() and len(said) < 6 else 0.0
+
+
+def _split(url: str) -> Any:
     try:
-        said = json.loads(line, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise BadLine(f"is not JSON: {error}") from None
-    if not isinstance(said, dict):
-        raise BadLine("is no JSON object")
-    return said
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"{url!r} is no URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(f"{url!r} is no server's URL; expected one such as http://127.0.0.1:8470")
+    return parts
 
 
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number")
-
-
-def _need(said: Mapping[str, Any], name: str, at: str = "") -> Any:
-    if name not in said:
-        raise BadLine(f"{at}{name} is missing")
-    return said[name]
-
-
-def _part(said: Mapping[str, Any], name: str, at: str = "") -> dict[str, Any]:
-    value = _need(said, name, at)
-    if not isinstance(value, dict):
-        raise BadLine(f"{at}{name} must be an object")
-    return value
-
-
-def _list(said: Mapping[str, Any], name: str, at: str) -> list[Any]:
-    value = _need(said, name, at)
-    if not isinstance(value, list):
-        raise BadLine(f"{at}{name} must be an array")
-    return value
-
-
-def _text(said: Mapping[str, Any], name: str, at: str) -> str:
-    value = _need(said, name, at)
-    if not isinstance(value, str):
-        raise BadLine(f"{at}{name} must be a string")
-    return value
-
-
-def _count(said: Mapping[str, Any], name: str) -> int:
-    value = _need(said, name, "schedule.search.")
-    if type(value) is not int:
-        raise BadLine(f"schedule.search.{name} must be an integer")
-    return value
+def given(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {k: v for k, v in (params or {}).items() if v is not None}

@@ -16,6 +16,10 @@ from .outcome import Outcome, Trial
 __all__ = ["Crowned", "Crowning"]
 
 
+SOLO_ROUNDS = 3
+"""Rounds of a fastest trial that has no rival, where it is timed again for another reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Crowned:
     """The winner among the search's own, and the times that each contender and each rival took in the final
@@ -39,11 +43,13 @@ class Crowned:
 class Crowning:
     """`finalists` trials within `within` of the fastest are timed in `rounds` rounds, in alternating order so
     that a drift of the machine favours nobody. From the second round on, one whose every time is above all
-    times of the leader drops out. What stands as best-known by another search is timed among them."""
+    times of the leader drops out. What stands as best-known by another search is timed among them.
+    `always`: even a fastest trial that has no rival is timed again."""
 
     finalists: int = 3
     within: float = 0.05
     rounds: int = 5
+    always: bool = False
 
     def contenders(self, history: Sequence[Trial]) -> list[Trial]:
         """The fastest trials that have a time of their own, fastest first."""
@@ -63,7 +69,8 @@ class Crowning:
         contenders = self.contenders(history)
         if contenders and (len(rivals) > 1 or any(self._comes_near(contenders[0], one) for one in rivals)):
             contenders += rivals
-        return Final(contenders, self.rounds if len(contenders) > 1 else 0)
+        alone = SOLO_ROUNDS if self.always and contenders else 0
+        return Final(contenders, self.rounds if len(contenders) > 1 else alone)
 
     def _comes_near(self, own: Trial, rival: Trial) -> bool:
         return (rival.outcome.seconds or 0.0) * (1 + self.within) >= (own.outcome.seconds or 0.0)
@@ -102,7 +109,7 @@ class Final:
     @property
     def due(self) -> list[Trial]:
         """Whom this round is among, in its order; empty once it is decided."""
-        if self.turn >= self.rounds or len(self.racing) < 2:
+        if self.turn >= self.rounds or len(self.racing) < min(2, len(self.contenders)):
             return []
         return self.racing[:: -1 if self.turn % 2 else 1]
 

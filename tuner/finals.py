@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ..db import records
@@ -52,7 +52,7 @@ class StoredFinals:
         rounds, on the same device. A second device of the kind, where there is one, confirms it.
         """
         rivals = rivals_of(self.store, self.job, (trial.candidate for trial in history))
-        final = self.crowning.final(history, rivals.trials)
+        final = self._crowning().final(history, rivals.trials)
         stored = {t.candidate.number: self._stored(t, rivals) for t in final.contenders}
         if not all(trial.worker is not None for n, trial in stored.items() if n >= 0):
             return final.crowned  # a user's own program measured them elsewhere
@@ -71,6 +71,14 @@ class StoredFinals:
             self._confirm(first + _CONFIRMING, rivals, device)
         return crowned
 
+    def _crowning(self) -> Crowning:
+        """Where a worker has become slower, the fastest trial may be one that was merely measured before
+        that: those within the drift of it are timed again, and be it alone."""
+        drift = max((abs(b.drift) for b in self.store.baselines(self.job.id) if b.drifted), default=0.0)
+        if not drift:
+            return self.crowning
+        return replace(self.crowning, within=max(self.crowning.within, drift), always=True)
+
     def _stored(self, trial: Trial, rivals: Rivals) -> records.Trial:
         number = trial.candidate.number
         if (rival := rivals.id_of(number)) is not None:
@@ -80,7 +88,7 @@ class StoredFinals:
 
     def _device(self, used: Sequence[str | None], but: str | None = None) -> str | None:
         """A worker that is there, the first of those that were used before others; None where none is."""
-        there = [w.id for w in self.store.workers() if w.hardware == self.job.hardware and w.state in _THERE]
+        there = [worker.id for worker in self.store.workers() if self._may_do(worker)]
         found = [worker for worker in (*used, *there) if worker in there and worker != but]
         return next(iter(found), None)
 

@@ -16,6 +16,7 @@ from .job_rows import JOB_COLUMNS, REASON, is_over, job_of, job_row, lock_job, r
 from .offers import take_unrivalled
 from .part import Part, new_id
 from .tables import jobs, targets, trials, workloads
+from .turns import enter, put_labels
 
 _CANCELLED = {False: ("pending",), True: OPEN_OUTCOMES}
 
@@ -36,6 +37,7 @@ class JobPart(Part):
                 .values(created_at=now, active_at=now)
                 .returning(*JOB_COLUMNS)
             ).one()
+            put_labels(conn, row.id, job.labels)
             _tell(conn, row.id, "queued", "", now)
             return job_of(row)
 
@@ -80,7 +82,10 @@ class JobPart(Part):
             require_hardware(conn, hardware)
             if row.hardware not in (None, hardware):
                 raise Conflict(f"job {job_id} is bound to hardware {row.hardware}")
-            return write_job(conn, job_id, hardware=hardware)
+            job = write_job(conn, job_id, hardware=hardware)
+            if row.hardware is None:
+                enter(conn, lock_job(conn, job_id))
+            return job
 
     def begin_search(self, job_id: str, process: str = "") -> int:
         check_text("process", process, empty=True)

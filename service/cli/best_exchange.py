@@ -44,7 +44,7 @@ def export(
         if source.remote:
             _write(out, source.kept.export_lines())
         else:
-            from ..exchange import export_lines
+            from ..schedule_lines import export_lines
 
             _write(out, export_lines(source.kept))
 
@@ -105,7 +105,7 @@ def check(
 
 
 def _imported(store: Any, lines: TextIO) -> Any:
-    from ..exchange import import_lines
+    from ..schedule_lines import import_lines
     from ..wiring import CompilerParser
 
     return import_lines(store, CompilerParser(), lines)

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from ...db.errors import NotFound
 from ..auth import CanReadSchedules, CanWriteSchedules, Principal
 from ..context import Ctx
-from ..exchange import import_lines
 from ..requests import FreezeRequest, ImportRequest, PinRequest, RetireRequest
+from ..schedule_lines import import_lines
 from ..schedule_presenter import pin_view
 from ..schedule_views import (
     ChangedKeyView,

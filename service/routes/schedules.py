@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from ...compiler.schedule_source import ALLOWED
@@ -15,9 +15,9 @@ from ...db.errors import NotFound
 from ..auth import CanReadSchedules
 from ..context import Context, Ctx
 from ..errors import InvalidRequest, NoSchedule
-from ..exchange import export_lines
 from ..paging import PageSize, PageToken, decode, encode
 from ..requests import ReportRequest
+from ..schedule_lines import export_lines
 from ..schedule_presenter import explain, nearby_view, schedule_view
 from ..schedule_views import ExplanationView, NearbysView, ReportView, SchedulesView, ScheduleView
 from ..workloads import SpecError
@@ -41,10 +41,11 @@ _KINDS = (*ALLOWED, "default")
 
 
 @router.get("/best", response_model=ScheduleView, responses={304: {"description": "unchanged"}})
-def read_best(
+async def read_best(
     workload: Key,
     target: Key,
     hardware: Key,
+    request: Request,
     context: Ctx,
     _: CanReadSchedules,
     allow: Allow = "",
@@ -52,12 +53,28 @@ def read_best(
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """The schedule to use for a workload and a target on a kind of hardware, and how it was found."""
-    body = _lookup(context, workload, target, hardware, _kinds(allow), freeze).model_dump_json().encode()
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    asked = (workload, target, hardware, _kinds(allow), freeze)
+    mark: str | None = getattr(request.state, "mark", None)
+    answer = await context.fresh.get(("best", *asked), lambda: _answer(context, *asked), mark)
+    if isinstance(answer, str):
+        raise NoSchedule(answer)
+    body, etag = answer
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
+
+
+def _answer(
+    context: Context, workload: str, target: str, hardware: str, allow: tuple[str, ...], freeze: str | None
+) -> tuple[bytes, str] | str:
+    """The whole answer and its tag, or why there is none."""
+    try:
+        view = _lookup(context, workload, target, hardware, allow, freeze)
+    except NoSchedule as error:
+        return str(error)
+    body = view.model_dump_json().encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 @router.get("")

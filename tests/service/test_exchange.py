@@ -16,7 +16,7 @@ from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target, detect
 from tilewright.db import Store, open_store
 from tilewright.db.records import NewJob, NewTrial, Settlement
-from tilewright.service.exchange import digest_of, export_lines, import_lines
+from tilewright.service.schedule_lines import digest_of, export_lines, import_lines
 from tilewright.service.schedule_views import BadLineView, ImportView
 from tilewright.service.wiring import CompilerParser
 from tilewright.tuner.candidate import candidate_key
