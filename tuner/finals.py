@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from ..db import records
+from ..db.fleet_records import Worker, labels_of
 from ..db.records import Job, Retiming
 from ..db.store import Store
 from .crown import Crowned, Crowning
@@ -91,6 +92,12 @@ class StoredFinals:
         there = [worker.id for worker in self.store.workers() if self._may_do(worker)]
         found = [worker for worker in (*used, *there) if worker in there and worker != but]
         return next(iter(found), None)
+
+    def _may_do(self, worker: Worker) -> bool:
+        """Whether a worker is there, and the job's trials are for it."""
+        job = self.job
+        serves = job.pool in (None, worker.pool) and labels_of(job.labels) <= labels_of(worker.labels)
+        return serves and worker.hardware == job.hardware and worker.state in _THERE
 
     def _write(self, crowned: Crowned, rivals: Rivals, winner: records.Trial, device: str | None) -> None:
         store, job, epoch = self.store, self.job.id, self.epoch
