@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..db import records
+from ..db.errors import NotFound
 from ..db.store import Store
 from .candidate import Candidate
 from .crown import Crowned
@@ -61,6 +63,13 @@ def rivals_of(store: Store, job: records.Job, own: Iterable[Candidate]) -> Rival
     ]
     trials = [_as_trial(-1 - n, trial) for n, trial in enumerate(found) if trial.seconds is not None]
     return Rivals(tuple(trials), {-1 - n: trial.id for n, trial in enumerate(found)})
+
+
+def _stored(store: Store, ids: Iterable[str]) -> Iterator[records.Trial]:
+    """Those that are there: nothing keeps a challenger whose job was forgotten."""
+    for one in ids:
+        with contextlib.suppress(NotFound):
+            yield store.trial(one)
 
 
 def _as_trial(number: int, stored: records.Trial) -> Trial:

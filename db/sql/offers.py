@@ -179,8 +179,8 @@ def _put_first(conn: Connection, row: Row[Any], key: Key, now: float) -> bool:
     workload, target, hardware = key
     values = {"workload": workload, "target": target, "hardware": hardware, "updated_at": now}
     statement = upsert(conn, schedules).values(trial=row.id, seconds=row.seconds, **values)
-    done = conn.execute(statement.on_conflict_do_nothing(index_elements=["workload", "target", "hardware"]))
-    return bool(done.rowcount)
+    first = statement.on_conflict_do_nothing(index_elements=["workload", "target", "hardware"])
+    return conn.execute(first.returning(schedules.c.trial)).first() is not None
 
 
 def _trials_with_keys() -> Select[Any]:

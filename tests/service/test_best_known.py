@@ -132,7 +132,7 @@ with tw.connect({url!r}) as store:
     lib = tw.build(plus(12), schedules=store)
 x, y = np.arange(240, dtype="f4").reshape(12, 20), np.zeros((12, 20), "f4")
 lib(x, y)
-print(lib.schedule_source.kind, hashlib.sha256(lib.text.encode()).hexdigest(), y.tobytes().hex()[:64])
+print(lib.schedule_source.kind, hashlib.sha256(lib.source().encode()).hexdigest(), y.tobytes().hex()[:64])
 """
 
 
@@ -148,7 +148,7 @@ def test_a_fresh_process_gets_the_same_code_from_the_same_row(store: Store, url:
     ]
     assert [r.stderr for r in runs] == ["", ""]
     here = tw.build(plus(12), schedules=store)
-    text = hashlib.sha256(here.text.encode()).hexdigest()
+    text = hashlib.sha256(here.source().encode()).hexdigest()
     assert [r.stdout.split()[:2] for r in runs] == [["exact", text]] * 2
 
 
