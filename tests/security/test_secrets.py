@@ -70,17 +70,7 @@ def test_a_token_that_is_written_is_readable_by_its_owner_alone_from_the_first_m
     try:
         file = tmp_path / "token"
         code = run(
-            [
-                "token",
-                "create",
-                "--scope",
-                "worker",
-                "--db",
-                f"sqlite:///{tmp_path}/t.db",
-                "--out",
-                str(file),
-                "n",
-            ]
+            ["token", "create", "--scope", "worker", "--db", f"sqlite:///{tmp_path}/t.db", "--out", str(file)]
         )
     finally:
         os.umask(before)
