@@ -125,6 +125,14 @@ class WorkloadParser(Protocol):
         """The version of the code generator, part of a candidate's identity."""
 
 
+MOST_KNOBS = 100
+
+
+def escaped(name: str) -> str:
+    """A name in a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
 def check_knobs(said: Mapping[str, Any]) -> None:
     """Raises SpecError unless it is `{"knobs": {name: integer}}`, with the name of a `sketch` or without."""
     if not {"knobs"} <= said.keys() <= {"sketch", "knobs"}:
@@ -137,3 +145,8 @@ def check_knobs(said: Mapping[str, Any]) -> None:
     knobs = said["knobs"]
     if not isinstance(knobs, Mapping) or not all(type(value) is int for value in knobs.values()):
         raise SpecError("must be integers by the names of knobs", "/knobs")
+    if len(knobs) > MOST_KNOBS:
+        raise SpecError(f"names {len(knobs)} knobs; a sketch has at most {MOST_KNOBS}", "/knobs")
+    for name, value in knobs.items():
+        if not 1 <= value < 2**63:
+            raise SpecError(f"must be an integer of 1 to 2**63 - 1, got {value}", f"/knobs/{escaped(name)}")
