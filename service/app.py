@@ -32,6 +32,7 @@ from .routes import (
     leases,
     operators,
     outside,
+    own_token,
     schedules,
     tokens,
     trials,
@@ -90,6 +91,7 @@ def create_app(
         artifacts,
         crashes,
         tokens,
+        own_token,
         health,
     ):
         app.include_router(module.router)

@@ -356,6 +356,13 @@ class TokenView(View):
     revoked_at: float | None = None
 
 
+class OwnTokenView(View):
+    """The token of a request; `now` is the server's time."""
+
+    token: TokenView | None
+    now: float
+
+
 class NewTokenView(View):
     """A new token: the only time that its value is shown."""
 
