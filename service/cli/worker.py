@@ -10,6 +10,7 @@ from ..worker_run import run_worker
 from ..worker_setup import WorkerSetup
 from .doctor import doctor
 from .exits import CommandError, Exit
+from .install_service import install_service
 from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import say, show, show_json_line, table
 from .worker_options import (
@@ -24,6 +25,7 @@ from .worker_options import (
 
 app = typer.Typer(name="worker", help="Measure candidates on this machine.", no_args_is_help=True)
 app.command("doctor")(doctor)
+app.command("install-service")(install_service)
 
 
 @app.command("run")
