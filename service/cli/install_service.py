@@ -61,10 +61,8 @@ def install_service(
         print(text, end="", flush=True)
         return
     path = _write(unit, text, force)
-    user = " --user" if of_user else ""
-    say(
-        f"wrote {path}; start it with: systemctl{user} daemon-reload && systemctl{user} enable --now {path.name}"
-    )
+    control = f"systemctl{' --user' if of_user else ''}"
+    say(f"wrote {path}; start it with: {control} daemon-reload && {control} enable --now {path.name}")
 
 
 def _program() -> str:

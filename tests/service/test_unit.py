@@ -162,8 +162,9 @@ def test_systemd_finds_nothing_wrong_with_a_unit(tmp_path: Path, of_user: bool) 
 
 
 def test_installing_prints_the_unit_of_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    told = ["--token-file", "/etc/tilewright/token", "--url", "https://tune.example"]
     code = run(
-        ["worker", "install-service", "--token-file", "/etc/tilewright/token", "--url", "https://tune.example", "--name", "rig", "--label", "rack=3", "--wait-for-device"]
+        ["worker", "install-service", *told, "--name", "rig", "--label", "rack=3", "--wait-for-device"]
     )
     program = Path(sys.executable).with_name("tilewright")
     line = (
