@@ -158,6 +158,8 @@ class MeasureResult(Message):
             return "a result has either seconds or a failure"
         if self.seconds is not None and not self.samples:
             return "seconds without the samples they come from"
+        if self.seconds is not None and self.seconds != min(self.samples):
+            return f"seconds are the least of the samples, {min(self.samples)!r}, not {self.seconds!r}"
         if self.failure is not None and (self.samples or self.censored or self.disturbed or self.baseline):
             return "a failure has no samples and no baseline, and is neither censored nor disturbed"
         if self.disturbance and not self.disturbed:

@@ -82,6 +82,7 @@ class Presenter:
             labels=json.loads(job.labels),
             priority=job.priority,
             history=job.history,
+            owner=job.owner,
             created_at=job.created_at,
             finished_at=job.finished_at,
             progress=self._progress(job, known.trials, best, workload.flops),
@@ -282,6 +283,9 @@ def token_view(token: Token) -> TokenView:
         created_at=token.created_at,
         expires_at=token.expires_at,
         revoked_at=token.revoked_at,
+        max_jobs=token.max_jobs,
+        max_trials=token.max_trials,
+        rate=token.rate,
     )
 
 

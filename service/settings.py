@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -46,6 +46,22 @@ class Settings(BaseSettings):
     max_json_depth: int = Field(256, ge=8, le=500, description="deepest nesting of a request's JSON")
     max_trials: int = Field(100_000, ge=1, description="largest trial budget of one job")
     worker_wait: float = Field(600.0, gt=0, description="seconds a job waits for a worker of its hardware")
+    requests_per_second: float = Field(
+        2000.0, ge=0, description="requests a second of one token, or one address without; 0: any number"
+    )
+    requests_burst: int = Field(4000, ge=1, description="requests that it may make at once after a pause")
+    max_unfinished_jobs: int = Field(1000, ge=0, description="unfinished jobs of one token; 0: any number")
+    max_queued_trials: int = Field(
+        10_000_000, ge=0, description="trials without a result of one token's unfinished jobs; 0: any number"
+    )
+    drain_seconds: float = Field(
+        0.0, ge=0, le=60, description="after SIGTERM, how long /readyz says 503 before no connection is taken"
+    )
+    log_format: Literal["json", "text"] = Field("text", description="how a server logs to stderr")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least that a server logs; debug: every request"
+    )
+    metrics_open: bool = Field(False, description="let everyone who reaches the server read /metrics")
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
     runner_silence: float = Field(
         15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"

@@ -140,8 +140,9 @@ class DriftView(View):
 
 
 class JobView(View):
-    """`model`, `time`, `warnings` and `drift` are not part of a list. `stalled`: since when a running job
-    does not get on, and what it waits for; `warnings`: what to know about the results."""
+    """`model`, `time`, `warnings` and `drift` are not part of a list. `owner`: the token that made it and may
+    change it; none: everyone who may write jobs. `stalled`: since when a running job does not get on, and
+    what it waits for; `warnings`: what to know about the results."""
 
     id: str
     state: str
@@ -154,6 +155,7 @@ class JobView(View):
     strategy: str
     worker_wait: float
     history: str = "use"
+    owner: str | None = None
     created_at: float
     finished_at: float | None = None
     progress: ProgressView
@@ -175,6 +177,12 @@ class JobView(View):
 class JobsView(View):
     jobs: list[JobView]
     next_page_token: str | None = None
+
+
+class BatchView(View):
+    """Jobs that were created together, in the order of the request."""
+
+    jobs: list[JobView]
 
 
 class ValidationView(View):
@@ -354,6 +362,9 @@ class TokenView(View):
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
 
 
 class OwnTokenView(View):
@@ -372,6 +383,29 @@ class NewTokenView(View):
 
 class TokensView(View):
     tokens: list[TokenView]
+    next_page_token: str | None = None
+
+
+class AuditEntryView(View):
+    """Who did what to what, from where, and what came of it: `done`, or the code of the problem.
+
+    `actor` is a token's id, `anonymous` or `command line`.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    name: str
+    address: str
+    verb: str
+    subject: str
+    outcome: str
+    trace_id: str
+
+
+class AuditView(View):
+    entries: list[AuditEntryView]
+    next_page_token: str | None = None
 
 
 FINISHED = ("completed", "exhausted", "cancelled", "failed")

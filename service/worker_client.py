@@ -105,6 +105,6 @@ class WorkerClient:
 
 def as_source_error(error: ApiError) -> SourceError:
     """A refusal as a worker or builder hears it."""
-    if error.status >= 500:
+    if error.status >= 500 or error.status == 429:
         return SourceUnreachable(f"the server cannot serve now: {error}")
     return _BY_CODE.get(error.code, SourceRefused)(str(error))

@@ -13,7 +13,6 @@ from sqlalchemy import (
     cast,
     exists,
     insert,
-    literal,
     literal_column,
     null,
     select,
@@ -97,7 +96,7 @@ def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | No
     passed: list[str] = []
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
         query = (
-            _items(cast(literal(_best_seconds(conn, job.id), Double()), Double()))
+            _items(cast(_best_seconds(conn, job.id), Double()))
             .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
             .order_by(trials.c.number)
             .limit(count)

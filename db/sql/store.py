@@ -19,6 +19,7 @@ from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
@@ -42,6 +43,7 @@ class SqlStore(
     LeasePart,
     HealthPart,
     TokenPart,
+    ServicePart,
     ServingPart,
     BuildPart,
 ):
@@ -68,6 +70,9 @@ class SqlStore(
 
     def ping(self) -> None:
         self._database.check()
+
+    def mark(self) -> str:
+        return self._database.mark()
 
     def schema_version(self) -> str:
         with self._database.read() as conn:

@@ -25,6 +25,13 @@ TokenFile = Annotated[
     Path | None,
     typer.Option("--token-file", help="File with the token. [TILEWRIGHT_TOKEN_FILE]", show_default=False),
 ]
+LogFormat = Annotated[
+    str | None, typer.Option(help="json or text, on stderr. [TILEWRIGHT_LOG_FORMAT]", show_default=False)
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(help="debug, info, warning or error. [TILEWRIGHT_LOG_LEVEL]", show_default=False),
+]
 InsecureHttp = Annotated[
     bool, typer.Option("--insecure-http", help="Send the token over http to another machine.")
 ]

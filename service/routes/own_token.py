@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from ..auth import SCOPES, Principal, Requires
+from ...db.words import SCOPES
+from ..auth import Principal, Requires
 from ..context import Ctx
 from ..presenter import token_view
 from ..views import OwnTokenView

@@ -12,6 +12,7 @@ from ...db.fleet_records import NewWorker, WorkerChange
 from ...measure.health_messages import HealthReport, HealthUpdate
 from ...measure.messages import Registration, WorkerHello
 from ..auth import CanReadWorkers, IsAdmin, IsWorker, Principal
+from ..change_route import ChangeRoute
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
 from ..health_calls import plan_of, take_first_report, take_report
@@ -27,7 +28,7 @@ from ..requests import (
 from ..views import HealthChecksView, WorkerChangeView, WorkersView, WorkerView
 from ..workloads import SpecError
 
-router = APIRouter(prefix="/v1/workers", tags=["workers"])
+router = APIRouter(prefix="/v1/workers", tags=["workers"], route_class=ChangeRoute)
 
 
 @router.post("", status_code=201)

@@ -248,7 +248,7 @@ def test_another_result_of_a_settled_attempt_is_refused(api: Api, caller: Caller
     item = lease["items"][0]
     path = f"/v1/leases/{lease['lease']}:settle"
     caller.post(path, results=[_result(item)])
-    answer = caller.post(path, results=[_result(item, seconds=2e-5)])
+    answer = caller.post(path, results=[_result(item, seconds=2e-5, samples=[2e-5])])
     assert (answer.status_code, answer.json()["code"]) == (422, "settlement-mismatch")
 
 
