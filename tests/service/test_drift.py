@@ -111,11 +111,12 @@ def test_a_device_that_slows_down_within_a_job_is_told_and_the_winner_is_measure
     assert job.best is not None
     winner = trials[job.best.trial]
     assert events["crowned"]["number"] == winner.number
-    assert winner.number in {contender["number"] for contender in events["crowned"]["contenders"]}
+    again = {contender["number"] for contender in events["crowned"]["contenders"]}
+    assert winner.number in again
     # What a trial's time is worth is known beside it: the ratio to the baseline of that moment.
-    assert all(
-        trial.baseline_ratio == pytest.approx(trial.seconds / trial.baseline[0]) for trial in trials[:6]
-    )
+    once = [trial for trial in trials if trial.number not in again and trial.seconds]
+    assert len(once) >= 8
+    assert all(trial.baseline_ratio == pytest.approx(trial.seconds / trial.baseline[0]) for trial in once)
 
 
 def test_two_workers_of_one_host_have_devices_of_their_own(house: House) -> None:

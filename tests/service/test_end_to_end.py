@@ -90,7 +90,13 @@ class House:
 def house(tmp_path: Path) -> Iterator[House]:
     with ExitStack() as stack:
         yield House(
-            tmp_path, stack, environment={"TILEWRIGHT_LEASE_SECONDS": "3", "TILEWRIGHT_LEASE_ITEMS": "4"}
+            tmp_path,
+            stack,
+            environment={
+                "TILEWRIGHT_LEASE_SECONDS": "3",
+                "TILEWRIGHT_LEASE_ITEMS": "4",
+                "TILEWRIGHT_GOLDEN_EVERY": "0",
+            },
         )
 
 
