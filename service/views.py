@@ -339,6 +339,13 @@ class TokenView(View):
     rate: float | None = None
 
 
+class OwnTokenView(View):
+    """The token of a request; `now` is the server's time."""
+
+    token: TokenView | None
+    now: float
+
+
 class NewTokenView(View):
     """A new token: the only time that its value is shown."""
 
