@@ -359,10 +359,10 @@ def confinement(limits: dict[str, Any], data: str, is_emulated: bool) -> str:
     if not is_emulated:  # an emulator needs memory and files of its own
         room = limits["memory_bytes"] + os.path.getsize(data) + BESIDE_ARRAYS
         lines += [
-            f"ulimit -v {room >> 10}; ulimit -n 4",
             # Shells differ in the letter of this one.
             "if (ulimit -u 0) 2>/dev/null; then ulimit -u 0; "
             "elif (ulimit -p 0) 2>/dev/null; then ulimit -p 0; fi",
+            f"ulimit -v {room >> 10}; ulimit -n 4",
         ]
     return "\n".join([*lines, 'exec "$@"'])
 

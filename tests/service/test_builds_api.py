@@ -240,7 +240,9 @@ def test_a_builder_settles_only_what_it_holds(scene: Scene) -> None:
     )
     stale = scene.settle({**data, "attempt": 2}, **said)
     unknown = scene.settle({"build": "build_0", "attempt": 1}, **said)
-    elsewhere = scene.build(f"/{data['build']}:settle", answer={**said, "build": program["build"], "attempt": 1})
+    elsewhere = scene.build(
+        f"/{data['build']}:settle", answer={**said, "build": program["build"], "attempt": 1}
+    )
     codes = [(a.status_code, a.json()["code"]) for a in (forged, stale, unknown, elsewhere)]
     assert codes == [
         (409, "lease-lost"), (409, "lease-lost"), (404, "not-found"), (422, "invalid-request"),
