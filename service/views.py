@@ -252,6 +252,7 @@ class WorkerView(View):
     labels: dict[str, str]
     versions: dict[str, str]
     seen_seconds_ago: float | None = None
+    run_only: bool = False
 
 
 class WorkersView(View):

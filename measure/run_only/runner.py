@@ -46,6 +46,7 @@ KEPT_DATA_FILES = 2
 NOBODY = 65534
 BESIDE_ARRAYS = 64 << 20  # what a program maps beside its arrays and its data
 NO_MEMORY = 12
+MEMORY_SHARE = 0.75
 
 # The race between candidates: measure/timing.py says why these numbers.
 SAMPLES, SAMPLE_SECONDS, ENOUGH_SECONDS, CONTENDER_SECONDS, NEAR = 3, 0.002, 0.010, 0.020, 1.05
@@ -130,7 +131,7 @@ def facts_of_this_device() -> dict[str, Any]:
         "model_name": info.get("model name") or info.get("Model") or platform.processor() or None,
         "logical_cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory_bytes": memory_of_this_device(),
         "os": platform.system(),
         "os_release": platform.release(),
         "python": platform.python_version(),
@@ -320,7 +321,7 @@ class Child:
         if code == -signal.SIGPROF:
             raise OutOfTheRace("run_error", "it died of SIGPROF while running")
         if code == NO_MEMORY:
-            limit = float(self.limits["memory_bytes"])
+            limit = float(memory_for(self.limits))
             raise Failed("run_error", "it needed more memory than this device gives it", limit)
         if code < 0:
             raise Failed("run_error", f"it died of {signal.Signals(-code).name} while running")
@@ -357,7 +358,7 @@ def confinement(limits: dict[str, Any], data: str, is_emulated: bool) -> str:
         f"ulimit -c 0; ulimit -f 0; ulimit -t {math.ceil(limits['run_seconds']) + 5}",
     ]
     if not is_emulated:  # an emulator needs memory and files of its own
-        room = limits["memory_bytes"] + os.path.getsize(data) + BESIDE_ARRAYS
+        room = memory_for(limits) + os.path.getsize(data) + BESIDE_ARRAYS
         lines += [
             # Shells differ in the letter of this one.
             "if (ulimit -u 0) 2>/dev/null; then ulimit -u 0; "
@@ -365,6 +366,15 @@ def confinement(limits: dict[str, Any], data: str, is_emulated: bool) -> str:
             f"ulimit -v {room >> 10}; ulimit -n 4",
         ]
     return "\n".join([*lines, 'exec "$@"'])
+
+
+def memory_for(limits: dict[str, Any]) -> int:
+    """What a candidate's arrays may take: the server's limit, and no more than a share of what is here."""
+    return min(limits["memory_bytes"], int(MEMORY_SHARE * memory_of_this_device()))
+
+
+def memory_of_this_device() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def measure(child: Child, best: float | None) -> dict[str, Any]:
