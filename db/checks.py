@@ -8,11 +8,12 @@ from typing import NoReturn
 from .errors import InvalidValue
 from .fleet_records import NewWorker
 from .records import NewJob, NewTrial, Settlement
-from .words import CACHES, FAILURE_KINDS, HISTORIES, LEAST_SECONDS, ORIGINS
+from .words import CACHES, FAILURE_KINDS, HISTORIES, LEAST_SECONDS, MAX_PRIORITY, ORIGINS
 
 _INT_BOUND = 1 << 63
 _SHORT = 256
 _TEXT = 64 << 10
+_DISTURBANCE = 200
 _TRACE = 1 << 20
 PROGRAM = 8 << 20
 _MAX_SAMPLES = 4096
@@ -106,6 +107,21 @@ def check_job(job: NewJob) -> None:
     check_word("origin", job.origin, ORIGINS)
     check_word("history", job.history, HISTORIES)
     check_json("spec", job.spec, PROGRAM)
+    if job.pool is not None:
+        check_text("pool", job.pool)
+    check_labels("labels", job.labels)
+    check_int("priority", job.priority, -MAX_PRIORITY)
+    if job.priority > MAX_PRIORITY:
+        raise InvalidValue("priority", f"must be at most {MAX_PRIORITY}, not {job.priority}")
+    check_text("account", job.account, empty=True)
+
+
+def check_labels(field: str, value: str) -> None:
+    """The JSON text of an object of strings."""
+    check_json(field, value)
+    labels = json.loads(value)
+    if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
+        raise InvalidValue(field, 'must be an object of strings such as {"board": "rpi4"}')
 
 
 def check_features(features: bytes) -> None:
@@ -132,7 +148,8 @@ def check_worker(worker: NewWorker) -> None:
     check_text("session", worker.session)
     check_int("protocol", worker.protocol, 1)
     check_json("versions", worker.versions)
-    check_json("labels", worker.labels)
+    check_labels("labels", worker.labels)
+    check_json("facts", worker.facts)
     check_text("codegen_version", worker.codegen_version)
     if worker.pool is not None:
         check_text("pool", worker.pool)
@@ -153,6 +170,11 @@ def check_settlement(settlement: Settlement, at: str = "settlement") -> None:
         check_int(f"{at}.calls", settlement.calls, 1)
     if settlement.cache is not None:
         check_word(f"{at}.cache", settlement.cache, CACHES)
+    check_text(f"{at}.disturbance", settlement.disturbance, _DISTURBANCE, empty=True)
+    if len(settlement.baseline) not in (0, 2):
+        raise InvalidValue(f"{at}.baseline", "must be the seconds before and after, or nothing")
+    for i, seconds in enumerate(settlement.baseline):
+        check_seconds(f"{at}.baseline[{i}]", seconds)
     if not isinstance(settlement.samples, tuple) or len(settlement.samples) > _MAX_SAMPLES:
         raise InvalidValue(f"{at}.samples", f"must be a tuple of at most {_MAX_SAMPLES} numbers")
     for i, sample in enumerate(settlement.samples):
@@ -183,7 +205,7 @@ def _check_failure(settlement: Settlement, at: str) -> None:
     check_word(f"{at}.failure_kind", str(settlement.failure_kind), FAILURE_KINDS)
     if settlement.seconds is not None:
         raise InvalidValue(f"{at}.seconds", f"is given, but so is the failure {settlement.failure_kind}")
-    for name in ("censored", "disturbed"):
+    for name in ("censored", "disturbed", "baseline"):
         if getattr(settlement, name):
             raise InvalidValue(f"{at}.{name}", f"is true, but so is the failure {settlement.failure_kind}")
 

@@ -1,5 +1,6 @@
 """What a store takes and gives about workers and their leases; the conventions are those of `records`."""
 
+import json
 from dataclasses import dataclass
 
 from .words import WorkerState
@@ -9,7 +10,8 @@ from .words import WorkerState
 class NewWorker:
     """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart.
 
-    `run_only`: it runs programs that builders made, since it cannot compile.
+    `facts`: of this one machine, a JSON object. `run_only`: it runs programs that builders made, since it
+    cannot compile.
     """
 
     name: str
@@ -20,6 +22,7 @@ class NewWorker:
     labels: str
     codegen_version: str
     pool: str | None = None
+    facts: str = "{}"
     run_only: bool = False
 
 
@@ -45,6 +48,7 @@ class Worker:
     lease: str | None
     registered_at: float
     seen_at: float
+    facts: str = "{}"
     run_only: bool = False
     state_at: float | None = None
     until: float | None = None
@@ -88,14 +92,23 @@ class Crash:
     trial: str | None
 
 
+def labels_of(labels: str) -> frozenset[str]:
+    """The labels of a JSON text, each as `key=value`."""
+    return frozenset(f"{key}={value}" for key, value in json.loads(labels).items())
+
+
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with these labels
-    as `key=value`."""
+    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with all these
+    labels (`key=value`)."""
 
     hardware: str
     pool: str | None
     labels: frozenset[str]
+
+    def fits(self, hardware: str, pool: str | None, labels: frozenset[str]) -> bool:
+        """Whether a worker would find it."""
+        return hardware == self.hardware and self.pool in (None, pool) and self.labels <= labels
 
 
 @dataclass(frozen=True, slots=True)

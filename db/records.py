@@ -45,6 +45,9 @@ class NewJob:
 
     A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
     the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
+    `owner`: the token that made it, None for nobody in particular; `trace_id`: of the request that made it.
+    Only workers of its `pool` (None: of any) that have all its `labels` measure it. `account`: whose share of
+    the fleet its trials count to; `priority` weighs it against other jobs of that account.
     """
 
     workload: str
@@ -60,6 +63,12 @@ class NewJob:
     target_seconds: float | None = None
     patience: int | None = None
     history: History = "use"
+    owner: str | None = None
+    trace_id: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,12 @@ class Job:
     paused_at: float | None = None
     paused_seconds: float = 0.0
     process: str = ""
+    owner: str | None = None
+    trace_id: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
     def stood_still(self, now: float) -> float:
         """Seconds of the job's life, up to `now`, that do not count against its `seconds`."""
@@ -134,8 +149,9 @@ class Settlement:
     """The result of one attempt: seconds (median; a lower bound where `censored`), or a typed failure.
 
     `error` is the worst |y - ref| / tolerance of the checked output; None where it was not checked.
-    `codegen_version` None stands for the version the worker registered with. `disturbed`: other work
-    interrupted every sample. `calls` were made in each sample, with the caches as `cache` says (`hot`).
+    `codegen_version` None stands for the version the worker registered with. `disturbed`: something, as
+    `disturbance` says, disturbed every sample. `calls` were made in each sample, with the caches as `cache`
+    says (`hot`). `baseline`: seconds of the device's baseline kernel before and after the samples.
     `settle_local` ignores `trial` and `attempt`.
     """
 
@@ -154,6 +170,8 @@ class Settlement:
     disturbed: bool = False
     calls: int | None = None
     cache: str | None = None
+    baseline: tuple[float, ...] = ()
+    disturbance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +180,9 @@ class Trial:
 
     `attempt` counts the grants so far. A pending trial that lies in somebody's lease is still `pending`.
     `first_seconds` and `first_samples`: what the search was told of a trial that the final rounds timed again
-    (`crown`), whose `seconds` and `samples` are theirs.
+    (`crown`), whose `seconds` and `samples` are theirs. `baseline_before` and `baseline_after`: of the first
+    timing; `baseline_ratio` is its seconds in units of their mean, to compare across what a device went
+    through.
     """
 
     id: str
@@ -198,6 +218,10 @@ class Trial:
     first_samples: tuple[float, ...] | None = None
     calls: int | None = None
     cache: str | None = None
+    baseline_before: float | None = None
+    baseline_after: float | None = None
+    baseline_ratio: float | None = None
+    disturbance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +319,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token without its secret, of which only the SHA-256 is stored."""
+    """A bearer token without its secret, of which only the SHA-256 is stored.
+
+    It may have `max_jobs` unfinished jobs with `max_trials` unmeasured trials, and make `rate` requests a
+    second; None: what the server allows everyone.
+    """
 
     id: str
     name: str
@@ -304,3 +332,18 @@ class Token:
     created_at: float
     expires_at: float | None
     revoked_at: float | None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """What a token may use; None: what the server allows everyone."""
+
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+NO_LIMITS = TokenLimits()

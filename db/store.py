@@ -15,9 +15,11 @@ from typing import Protocol, Self
 
 from .build_store import BuildStore
 from .fleet_store import FleetStore
+from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
+    NO_LIMITS,
     BestSchedule,
     Event,
     Hardware,
@@ -32,9 +34,11 @@ from .records import (
     Settlement,
     Target,
     Token,
+    TokenLimits,
     Trial,
     Workload,
 )
+from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -173,7 +177,8 @@ class HistoryStore(Protocol):
         self, workload: str, target: str, hardware: str, codegen_version: str, limit: int = 10_000
     ) -> list[PastTrial]:
         """Trials of exactly this key and version that have a result, which is no loss of a worker and no
-        cancellation, are believed and were not retired: those of the newest jobs, the oldest job first, by number."""
+        cancellation, are believed and were not retired: those of the newest jobs, the oldest job first, by
+        number."""
 
     def past_searches(self, hardware: str, structure: str, limit: int = 32) -> list[PastSearch]:
         """Keys with a best-known schedule: of workloads of this structure first, then any; within each, this
@@ -244,7 +249,12 @@ class ScheduleStore(Protocol):
 
 class TokenStore(Protocol):
     def create_token(
-        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        pool: str | None = None,
+        expires_in: float | None = None,
+        limits: TokenLimits = NO_LIMITS,
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not stored: it cannot be shown again."""
 
@@ -253,6 +263,9 @@ class TokenStore(Protocol):
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked and expired ones included, oldest first."""
+
+    def tokens_page(self, after: str | None = None, limit: int = 50) -> Page[Token]:
+        """The same in pages; `after` is `Page.next`."""
 
     def revoke_token(self, token_id: str) -> Token:
         """From now on its secret opens nothing. May be repeated."""
@@ -267,7 +280,9 @@ class Store(
     OutsideStore,
     ScheduleStore,
     FleetStore,
+    HealthStore,
     TokenStore,
+    ServiceStore,
     BuildStore,
     Protocol,
 ):
@@ -285,6 +300,10 @@ class Store(
 
     def leadership(self) -> Leadership:
         """What decides which of several processes leads: of one file it is the one that is `serving`."""
+
+    def mark(self) -> str:
+        """A text that no earlier call gave once anything in the database has changed since; while nothing
+        has, the same one again. What was acknowledged before the call counts. It costs less than a query."""
 
     def schema_version(self) -> str: ...
 

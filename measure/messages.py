@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, Self, get_args
 
 from ..compiler.target.attributes import MOST_THREADS
+from .health_messages import HealthPlan, HealthReport, HealthUpdate
 from .wire import MAX_INTEGER, Bound, Message, MessageError, Size
 
 __all__ = [
     "FAILURE_KINDS",
     "MAX_BATCH",
+    "MAX_DISTURBANCE",
     "MAX_LAST_WORDS",
     "MAX_MESSAGE",
     "PROTOCOL",
@@ -36,7 +38,7 @@ __all__ = [
     "WorkerHello",
 ]
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The protocol integer that every call of a worker carries."""
 
 MAX_BATCH = 64
@@ -45,6 +47,9 @@ MAX_BATCH = 64
 MAX_MESSAGE = 4_000
 MAX_LAST_WORDS = 8_000
 """The most characters of a failure's message, and of its last words."""
+
+MAX_DISTURBANCE = 200
+"""The most characters that say what disturbed a timing."""
 
 FailureKind = Literal[
     "build_error",
@@ -122,9 +127,11 @@ class MeasureResult(Message):
 
     `calls` were made in each sample, with the caches as `cache` says: hot, since every call works on the same
     buffers. `censored`: stopped after fewer samples since it was clearly slower than the best; `seconds` is
-    then its lower bound, as far as few samples tell. `disturbed`: of a parallel kernel, whose samples were
-    all interrupted by other work. `error` is the worst |y - ref| / tolerance the check found: at most 1 when
-    it passed; None also for a censored candidate that was stopped in its very first call.
+    then its lower bound, as far as few samples tell. `disturbed`: something disturbed every sample, such as
+    other work; `disturbance` says what. `baseline`: the seconds of one call of the baseline kernel on this
+    device, right before and right after the samples, to which these compare. `error` is the worst |y - ref| /
+    tolerance the check found: at most 1 when it passed; None also for a censored candidate that was stopped
+    in its very first call.
     """
 
     item: Identifier
@@ -139,6 +146,8 @@ class MeasureResult(Message):
     disturbed: bool = False
     calls: Annotated[int, Bound(1, MAX_INTEGER)] = 1
     cache: Literal["hot"] = "hot"
+    baseline: Annotated[tuple[Positive, ...], Size(2)] = ()
+    disturbance: Annotated[str, Size(MAX_DISTURBANCE)] = ""
 
     @classmethod
     def failed(cls, item: MeasureInput, failure: Failure) -> Self:
@@ -149,14 +158,19 @@ class MeasureResult(Message):
             return "a result has either seconds or a failure"
         if self.seconds is not None and not self.samples:
             return "seconds without the samples they come from"
-        if self.failure is not None and (self.samples or self.censored or self.disturbed):
-            return "a failure has no samples and is neither censored nor disturbed"
+        if self.seconds is not None and self.seconds != min(self.samples):
+            return f"seconds are the least of the samples, {min(self.samples)!r}, not {self.seconds!r}"
+        if self.failure is not None and (self.samples or self.censored or self.disturbed or self.baseline):
+            return "a failure has no samples and no baseline, and is neither censored nor disturbed"
+        if self.disturbance and not self.disturbed:
+            return "a disturbance of a result that is not disturbed"
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerHello(Message):
-    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it.
+    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it. `hardware`
+    holds what its key is made of and other facts; `health` is the last check of a worker that attaches again.
 
     `run_only`: it cannot compile; its leases are RunLeases (measure/run_only).
     """
@@ -168,17 +182,20 @@ class WorkerHello(Message):
     hardware: dict[str, Any]
     versions: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)]
     labels: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)] = field(default_factory=dict)
+    health: HealthReport | None = None
     run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Registration(Message):
-    """What a worker is told at attach: its id and the durations it works by, on its own monotonic clock."""
+    """What a worker is told at attach: its id and the durations it works by, on its own monotonic clock, and
+    how it is to check itself (None: not at all)."""
 
     worker: Identifier
     ttl_seconds: Positive
     renew_seconds: Positive
     wait_seconds: Duration
+    health: HealthPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +281,9 @@ class JobSource(Protocol):
 
     def release(self, lease: str) -> None:
         """Give back what is not settled. This counts as no attempt."""
+
+    def health(self, report: HealthReport) -> HealthUpdate:
+        """Tell what a check of this worker came to; only where the registration has a plan for checks."""
 
     def leave(self) -> None:
         """Detach: this worker has drained and takes no more. A source that keeps no list of workers has

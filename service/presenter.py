@@ -6,13 +6,18 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from ..db.fleet_records import Worker
+from ..db.fleet_records import Crash, Worker, WorkerChange
+from ..db.fleet_store import MAX_LOSSES
+from ..db.health_records import HealthCheck, WorkerBaseline
 from ..db.records import BestSchedule, Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .views import (
     BestOfJob,
     BudgetView,
+    CrashView,
+    DriftView,
+    HealthCheckView,
     JobView,
     ModelView,
     ProgressView,
@@ -22,6 +27,7 @@ from .views import (
     TimeView,
     TokenView,
     TrialView,
+    WorkerChangeView,
     WorkerView,
     WorkloadView,
 )
@@ -44,8 +50,13 @@ class Presenter:
             update={
                 "model": None if model is None else ModelView.model_validate(model["overall"]),
                 "time": None if report is None else TimeView.model_validate(report["seconds"]),
+                "drift": (drift := self._drift(job)),
+                "warnings": [view.message for view in drift],
             }
         )
+
+    def _drift(self, job: Job) -> list[DriftView]:
+        return [drift_view(baseline) for baseline in self._store.baselines(job.id) if baseline.drifted]
 
     def _last(self, job: Job, kind: str) -> Any:
         event = self._store.last_event(job.id, kind)
@@ -67,7 +78,11 @@ class Presenter:
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
+            pool=job.pool,
+            labels=json.loads(job.labels),
+            priority=job.priority,
             history=job.history,
+            owner=job.owner,
             created_at=job.created_at,
             finished_at=job.finished_at,
             progress=self._progress(job, known.trials, best, workload.flops),
@@ -119,11 +134,24 @@ class Presenter:
             state=worker.state,
             reason=worker.reason,
             hardware=worker.hardware,
-            facts=json.loads(self._store.hardware(worker.hardware).facts),
+            facts=json.loads(self._store.hardware(worker.hardware).facts) | json.loads(worker.facts),
             labels=json.loads(worker.labels),
             versions=json.loads(worker.versions),
             seen_seconds_ago=max(0.0, now - worker.seen_at),
+            pool=worker.pool,
+            protocol=worker.protocol,
+            lease=worker.lease,
+            trial=worker.trial,
+            settled=worker.settled,
+            failed=worker.failed,
+            registered_at=worker.registered_at,
+            state_at=worker.registered_at if worker.state_at is None else worker.state_at,
+            until=worker.until,
         )
+
+    def worker_change(self, change: WorkerChange) -> WorkerChangeView:
+        worker = self.worker(change.worker, self._store.now())
+        return WorkerChangeView(worker=worker, replaced=change.replaced, lost=change.lost)
 
     def _progress(self, job: Job, known: int, best: Trial | None, flops: float | None) -> ProgressView:
         counts = self._store.trial_counts(job.id)
@@ -204,6 +232,45 @@ def trial_view(trial: Trial) -> TrialView:
         predicted=trial.predicted,
         origin=trial.origin,
         disturbed=trial.disturbed,
+        disturbance=trial.disturbance,
+        baseline=[s for s in (trial.baseline_before, trial.baseline_after) if s is not None],
+        baseline_ratio=trial.baseline_ratio,
+    )
+
+
+def health_view(check: HealthCheck) -> HealthCheckView:
+    return HealthCheckView(
+        at=check.at,
+        occasion=check.occasion,
+        verdict=check.verdict,
+        reason=check.reason,
+        parts=json.loads(check.parts),
+    )
+
+
+def drift_view(baseline: WorkerBaseline) -> DriftView:
+    slower = "slower" if baseline.drift > 0 else "faster"
+    return DriftView(
+        worker=baseline.worker,
+        name=baseline.name,
+        first_seconds=baseline.first_seconds,
+        last_seconds=baseline.last_seconds,
+        drift=baseline.drift,
+        message=(
+            f"worker {baseline.name} was {abs(baseline.drift):.0%} {slower} at its last trial than at first:"
+            " times of before and after do not compare; the final rounds measure the winner again"
+        ),
+    )
+
+
+def crash_view(crash: Crash) -> CrashView:
+    return CrashView(
+        candidate=crash.candidate_key,
+        hardware=crash.hardware,
+        losses=crash.losses,
+        barred=crash.losses >= MAX_LOSSES,
+        last_at=crash.last_at,
+        trial=crash.trial,
     )
 
 
@@ -216,6 +283,9 @@ def token_view(token: Token) -> TokenView:
         created_at=token.created_at,
         expires_at=token.expires_at,
         revoked_at=token.revoked_at,
+        max_jobs=token.max_jobs,
+        max_trials=token.max_trials,
+        rate=token.rate,
     )
 
 

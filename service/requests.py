@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..db.words import LEAST_SECONDS
+from ..db.words import LEAST_SECONDS, MAX_PRIORITY, Scope
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Label = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^=]+$")]
 MAX_SECONDS = 30 * 86_400.0
 
 
@@ -103,7 +103,40 @@ class JobRequest(Request):
     measure: Literal["workers", "outside"] = Field(
         "workers", description="who measures: the fleet, or whoever uses trials:ask and trials:tell"
     )
+    pool: str | None = Field(
+        None, min_length=1, max_length=100, description="only workers of this pool measure it"
+    )
+    labels: dict[Label, Annotated[str, Field(max_length=128)]] = Field(
+        {},
+        max_length=16,
+        description='only workers that have all of these measure it, such as {"board": "rpi4"}',
+    )
+    priority: int = Field(
+        0,
+        ge=-MAX_PRIORITY,
+        le=MAX_PRIORITY,
+        description="each step is twice the share of workers, among the jobs of the same token",
+    )
     validate_only: bool = Field(False, description="check the request and create nothing")
+
+
+class BatchRequest(Request):
+    """Jobs that are created together or not at all, each with a budget of its own."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": [
+                        {"workload": {"op": "matmul", "m": 64, "n": 64, "k": n, "dtype": "float32"}}
+                        for n in (64, 128)
+                    ]
+                }
+            ]
+        }
+    )
+
+    jobs: list[JobRequest] = Field(min_length=1, max_length=64)
 
 
 class AskRequest(Request):
@@ -123,7 +156,7 @@ class TellFailure(Request):
 
 
 class TellRequest(Request):
-    """What came of a trial: `seconds` per call, or a `failure`."""
+    """What came of a trial: `seconds` per call, the least of its `samples` if it has any, or a `failure`."""
 
     number: int = Field(ge=0, le=2**53 - 1, description="the trial")
     seconds: float | None = Field(None, ge=LEAST_SECONDS, le=MAX_SECONDS)
@@ -141,6 +174,8 @@ class TellRequest(Request):
     def _one_of_both(self) -> Self:
         if (self.seconds is None) == (self.failure is None):
             raise ValueError("must have either seconds or a failure")
+        if self.seconds is not None and self.samples and self.seconds != min(self.samples):
+            raise ValueError(f"seconds are the least of the samples, {min(self.samples)!r}, if there are any")
         return self
 
 
@@ -148,8 +183,52 @@ class TokenRequest(Request):
     """A token to make."""
 
     name: str = Field(min_length=1, max_length=100, description="whose it is, for people")
-    scopes: list[Scope] = Field(min_length=1, max_length=4)
+    scopes: list[Scope] = Field(min_length=1, max_length=6)
     pool: str | None = Field(None, min_length=1, max_length=100)
     expires_seconds: float | None = Field(
         None, gt=0, le=3650 * 86_400.0, description="life time; none: it does not expire"
     )
+    max_jobs: int | None = Field(None, ge=0, le=10**9, description="unfinished jobs that it may have")
+    max_trials: int | None = Field(
+        None, ge=0, le=10**12, description="trials without a result that those may have, together"
+    )
+    rate: float | None = Field(None, gt=0, le=10**6, description="requests a second that it may make")
+
+
+class WorkerNote(Request):
+    """Why something is done to a worker: everyone who looks at it reads it."""
+
+    note: str = Field("", max_length=1000)
+
+
+class PauseWorkerRequest(WorkerNote):
+    """A pause, which ends by itself after `seconds`, if given."""
+
+    seconds: float | None = Field(None, gt=0, le=MAX_SECONDS)
+
+
+class QuarantineRequest(Request):
+    """What is wrong with a worker, and since when its results are not believed."""
+
+    note: str = Field(min_length=1, max_length=1000)
+    since_seconds: float | None = Field(
+        None,
+        ge=0,
+        le=3650 * 86_400.0,
+        description="results of the last so many seconds do not count; none: those since it attached",
+    )
+
+
+class ReleaseRequest(Request):
+    restore_results: bool = Field(False, description="believe again what it measured before")
+
+
+class RemoveRequest(WorkerNote):
+    discard_results: bool = Field(False, description="nothing that it ever measured counts any more")
+
+
+class ClearCrashRequest(Request):
+    """A candidate that may run again on a kind of hardware."""
+
+    candidate: str = Field(min_length=1, max_length=256)
+    hardware: str = Field(min_length=1, max_length=256)

@@ -127,8 +127,22 @@ class TimeView(View):
     other: float = 0.0
 
 
+class DriftView(View):
+    """A worker that has become slower or faster since its first trial of a job: seconds of its baseline
+    kernel then and now, and the change as a ratio less 1."""
+
+    worker: str
+    name: str
+    first_seconds: float
+    last_seconds: float
+    drift: float
+    message: str
+
+
 class JobView(View):
-    """`model` and `time` are not part of a list."""
+    """`model`, `time`, `warnings` and `drift` are not part of a list. `owner`: the token that made it and may
+    change it; none: everyone who may write jobs. `stalled`: since when a running job does not get on, and
+    what it waits for; `warnings`: what to know about the results."""
 
     id: str
     state: str
@@ -141,12 +155,19 @@ class JobView(View):
     strategy: str
     worker_wait: float
     history: str = "use"
+    owner: str | None = None
     created_at: float
     finished_at: float | None = None
     progress: ProgressView
     best: BestOfJob | None = None
     model: ModelView | None = None
     time: TimeView | None = None
+    pool: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    priority: int = 0
+    stalled: str | None = None
+    warnings: list[str] = Field(default_factory=list)
+    drift: list[DriftView] = Field(default_factory=list)
 
     @property
     def finished(self) -> bool:
@@ -156,6 +177,12 @@ class JobView(View):
 class JobsView(View):
     jobs: list[JobView]
     next_page_token: str | None = None
+
+
+class BatchView(View):
+    """Jobs that were created together, in the order of the request."""
+
+    jobs: list[JobView]
 
 
 class ValidationView(View):
@@ -172,7 +199,9 @@ class TrialView(View):
     """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind.
 
     `predicted`: the score that the cost model gave it before it was measured; `origin`: what proposed it;
-    `disturbed`: other work interrupted every sample.
+    `disturbed`: `disturbance`, such as other work, disturbed every sample. `baseline`: seconds of the
+    device's baseline kernel right before and after the samples, and `baseline_ratio` the trial's seconds in
+    units of their mean.
     """
 
     number: int
@@ -191,6 +220,9 @@ class TrialView(View):
     predicted: float | None = None
     origin: str = ""
     disturbed: bool = False
+    disturbance: str = ""
+    baseline: list[float] = Field(default_factory=list)
+    baseline_ratio: float | None = None
 
 
 class AskedView(View):
@@ -243,16 +275,68 @@ class ScheduleView(View):
 
 
 class WorkerView(View):
+    """A worker. `state`: registering, online, busy, draining, paused, quarantined, offline or retired, since
+    `state_at`, with the `reason`; a pause ends at `until`. It holds `lease` and runs `trial` now. `settled`
+    results were taken from it, `failed` of them failures."""
+
     id: str
     name: str
     state: str
     reason: str = ""
+    state_at: float | None = None
+    until: float | None = None
     hardware: str
     facts: dict[str, Any]
     labels: dict[str, str]
+    pool: str | None = None
     versions: dict[str, str]
+    protocol: int = 1
+    lease: str | None = None
+    trial: str | None = None
+    settled: int = 0
+    failed: int = 0
+    registered_at: float | None = None
     seen_seconds_ago: float | None = None
     run_only: bool = False
+
+
+class HealthCheckView(View):
+    """What golden kernels showed of a worker: each part with its seconds, spread, norm and limit."""
+
+    at: float
+    occasion: str
+    verdict: str
+    reason: str = ""
+    parts: list[dict[str, Any]]
+
+
+class HealthChecksView(View):
+    checks: list[HealthCheckView]
+
+
+class WorkerChangeView(View):
+    """A worker after a verb. Of the best-known schedules that rested on it, `replaced` have another trial
+    now, and `lost` have none."""
+
+    worker: WorkerView
+    replaced: int = 0
+    lost: int = 0
+
+
+class CrashView(View):
+    """A candidate with which workers of a kind of hardware were lost: `losses` times, last while `trial` ran.
+    Where it is `barred`, it is not run there any more until somebody clears it."""
+
+    candidate: str
+    hardware: str
+    losses: int
+    barred: bool
+    last_at: float
+    trial: str | None = None
+
+
+class CrashesView(View):
+    crashes: list[CrashView]
 
 
 class WorkersView(View):
@@ -279,6 +363,9 @@ class TokenView(View):
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
 
 
 class NewTokenView(View):
@@ -290,6 +377,29 @@ class NewTokenView(View):
 
 class TokensView(View):
     tokens: list[TokenView]
+    next_page_token: str | None = None
+
+
+class AuditEntryView(View):
+    """Who did what to what, from where, and what came of it: `done`, or the code of the problem.
+
+    `actor` is a token's id, `anonymous` or `command line`.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    name: str
+    address: str
+    verb: str
+    subject: str
+    outcome: str
+    trace_id: str
+
+
+class AuditView(View):
+    entries: list[AuditEntryView]
+    next_page_token: str | None = None
 
 
 FINISHED = ("completed", "exhausted", "cancelled", "failed")

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, literal_column, update
+from sqlalchemy import Connection, Row, delete, literal_column, select, update
 
 from ..checks import check_int, check_seconds, check_settlement
 from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
-from ..fleet_records import Lease, LeaseState, LostLease
+from ..fleet_records import Lease, LeaseState, LostLease, OpenWork, labels_of
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
+from ..words import MEASURED_STATES
 from .claims import grant
 from .clock import now_of
 from .lease_ends import end_lease, end_open_lease, sweep_leases
@@ -17,7 +18,8 @@ from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
-from .tables import attempts, crashes, leases, trials
+from .tables import attempts, crashes, jobs, leases, trials
+from .turns import has_due, has_queued
 from .worker_rows import end_pauses, lock_worker
 
 
@@ -35,11 +37,11 @@ class LeasePart(Part):
                 return None
             return grant(conn, row, min(max_items, MAX_LEASE_ITEMS), ttl, now)
 
-    def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
+    def start(self, lease: str, trial: str, attempt: int, session: str | None = None) -> LeaseState:
         check_int("attempt", attempt, 1)
         with self._database.write() as conn:
             now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row = live_lease(conn, lease, now, session)
             refuse_lost(row, now)
             item = attempt_row(conn, row, trial, attempt)
             if item is None:
@@ -48,18 +50,18 @@ class LeasePart(Part):
                 _run(conn, row, item, now)
             return lease_state(conn, row, row.expires_at - now)
 
-    def renew(self, lease: str, ttl: float) -> LeaseState:
+    def renew(self, lease: str, ttl: float, session: str | None = None) -> LeaseState:
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
             now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row = live_lease(conn, lease, now, session)
             if row.ending in ("settled", "released"):
                 return lease_state(conn, row, 0.0)
             refuse_lost(row, now)
             conn.execute(update(leases).where(leases.c.id == lease).values(ttl=ttl, expires_at=now + ttl))
             return lease_state(conn, row, ttl)
 
-    def settle(self, lease: str, settlements: Sequence[Settlement]) -> LeaseState:
+    def settle(self, lease: str, settlements: Sequence[Settlement], session: str | None = None) -> LeaseState:
         if len(settlements) > MAX_LEASE_ITEMS:
             raise InvalidValue(
                 "settlements", f"are {len(settlements)}; a lease has at most {MAX_LEASE_ITEMS}"
@@ -68,7 +70,7 @@ class LeasePart(Part):
             check_settlement(settlement, f"settlements[{i}]")
         with self._database.write() as conn:
             now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row = live_lease(conn, lease, now, session)
             answers = [settle_one(conn, row, settlement, now) for settlement in settlements]
             state = renewed(conn, row, now)
         refused = [answer for answer in answers if answer is not None]
@@ -76,9 +78,9 @@ class LeasePart(Part):
             raise answer
         return state
 
-    def release(self, lease: str) -> None:
+    def release(self, lease: str, session: str | None = None) -> None:
         with self._database.write() as conn:
-            row = find_lease(conn, lease)
+            row = find_lease(conn, lease, session)
             if row.closed_at is None:
                 end_lease(conn, row, "released", now_of(conn))
 
@@ -91,6 +93,14 @@ class LeasePart(Part):
             mark_silent_workers(conn, now - worker_silence, now)
             pause_lost_jobs(conn, now - local_silence, now)
             return sweep_leases(conn, now)
+
+    def open_work(self) -> list[OpenWork]:
+        kinds = jobs.c.hardware, jobs.c.pool, jobs.c.labels
+        waits = (jobs.c.origin == "http") & jobs.c.state.in_(MEASURED_STATES) & jobs.c.hardware.is_not(None)
+        query = select(*kinds).where(waits, has_queued() | has_due()).distinct()
+        with self._database.read() as conn:
+            rows = conn.execute(query).all()
+        return [OpenWork(row.hardware, row.pool, labels_of(row.labels)) for row in rows]
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:
         with self._database.write() as conn:

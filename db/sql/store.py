@@ -9,6 +9,7 @@ from .catalog import CatalogPart
 from .clock import now_of
 from .databases import database_of
 from .events import EventPart
+from .health import HealthPart
 from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
@@ -18,6 +19,7 @@ from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
@@ -39,7 +41,9 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
+    HealthPart,
     TokenPart,
+    ServicePart,
     ServingPart,
     BuildPart,
 ):
@@ -66,6 +70,9 @@ class SqlStore(
 
     def ping(self) -> None:
         self._database.check()
+
+    def mark(self) -> str:
+        return self._database.mark()
 
     def schema_version(self) -> str:
         with self._database.read() as conn:

@@ -37,6 +37,7 @@ workers = Table(
     Column("until", Double),  # when its pause ends
     Column("settled", BigInteger, nullable=False, server_default=text("0")),  # results taken from it
     Column("failed", BigInteger, nullable=False, server_default=text("0")),  # failures among them
+    Column("facts", Text, nullable=False, server_default=text("'{}'")),
     Column("run_only", Boolean(create_constraint=False), nullable=False, server_default=false()),
 )
 
@@ -77,6 +78,6 @@ shares = Table(
     Column("hardware", String, ForeignKey("hardware.key"), primary_key=True),
     Column("account", String, primary_key=True),
     Column("began", Double, nullable=False),  # its share before the last grant
-    Column("share", Double, nullable=False),  # trials granted to its jobs, and what it never asked for
-    Index("ix_shares_began", "hardware", "began"),
+    Column("share", Double, nullable=False),  # trials granted to its jobs, and to others while it had none
+    Index("ix_shares_turn", "hardware", "share", "account"),
 )
