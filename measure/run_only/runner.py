@@ -13,6 +13,7 @@ enough, 5 superseded by a newer session of this name, 7 version refused, 64 wron
 import argparse
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import json
 import math
@@ -43,6 +44,7 @@ TIMEOUT_SECONDS = 30.0
 OUTAGE_SECONDS, ATTACH_SECONDS = 600.0, 20.0
 MOST_ANSWER_BYTES = 16 << 20
 KEPT_DATA_FILES = 2
+FOLDERS = "tilewright-run-"
 NOBODY = 65534
 BESIDE_ARRAYS = 64 << 20  # what a program maps beside its arrays and its data
 NO_MEMORY = 12
@@ -374,7 +376,7 @@ def memory_for(limits: dict[str, Any]) -> int:
 
 
 def memory_of_this_device() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def measure(child: Child, best: float | None) -> dict[str, Any]:
@@ -683,12 +685,25 @@ def start(said: argparse.Namespace) -> int:
         say("this system has no no_new_privs")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt)
-    folder = tempfile.mkdtemp(prefix="tilewright-run-", dir=said.work_dir)
+    clean(said.work_dir or tempfile.gettempdir())
+    folder = tempfile.mkdtemp(prefix=FOLDERS, dir=said.work_dir)
     try:
-        os.chmod(folder, 0o755)  # an unprivileged child runs what lies there
-        return Runner(Server(said.url, token), hello, prefix, folder).run()
+        with open(os.path.join(folder, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.chmod(folder, 0o755)  # an unprivileged child runs what lies there
+            return Runner(Server(said.url, token), hello, prefix, folder).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def clean(parent: str) -> None:
+    """Removes the folders of runners that were killed: nobody holds their locks any more."""
+    for name in os.listdir(parent):
+        folder = os.path.join(parent, name)
+        if name.startswith(FOLDERS):
+            with contextlib.suppress(OSError), open(os.path.join(folder, "lock")) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

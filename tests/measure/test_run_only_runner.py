@@ -73,6 +73,8 @@ class FakeServer:
         if path == "/v1/leases":
             if sum(p == path for p, _ in self.calls) > 1:
                 return 204, None
+            if not self.items:
+                return 403, {"code": "token-wrong", "detail": "enough"}
             return 200, {
                 "lease": "l1", "ttl_seconds": 30.0, "renew_seconds": self.renew_seconds, "items": self.items,
             }  # fmt: skip
@@ -363,6 +365,10 @@ def test_a_killed_runner_takes_its_program_with_it(server: FakeServer, device: D
     child.kill()
     child.communicate()
     running.wait(5)
+    # What it could not remove is removed by the next one.
+    server.calls.clear()
+    server.items.clear()
+    assert device.run()[0] == 3
 
 
 @native
