@@ -36,7 +36,7 @@ from collections.abc import Callable
 from typing import IO, Any, NoReturn
 from urllib.parse import urlsplit
 
-PROTOCOL = 1
+PROTOCOL = 2
 VERSION = "1"
 DRAINED, FAILED, UNREACHABLE, UNAUTHORIZED, SUPERSEDED, VERSION_REFUSED, USAGE = 0, 1, 2, 3, 5, 7, 64
 BATCH = 8
@@ -372,7 +372,8 @@ def confinement(limits: dict[str, Any], data: str, is_emulated: bool) -> str:
 
 def memory_for(limits: dict[str, Any]) -> int:
     """What a candidate's arrays may take: the server's limit, and no more than a share of what is here."""
-    return min(limits["memory_bytes"], int(MEMORY_SHARE * memory_of_this_device()))
+    wanted: int = limits["memory_bytes"]
+    return min(wanted, int(MEMORY_SHARE * memory_of_this_device()))
 
 
 def memory_of_this_device() -> int:

@@ -27,6 +27,11 @@ from tilewright.compiler.codegen.standalone import Layout, standalone_program
 from tilewright.compiler.ir import PrimFunc, to_json
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Hardware, Target, detect
+from tilewright.compiler.target.cpus import CPUS
+from tilewright.compiler.target.features import known_features
+from tilewright.compiler.target.hardware import KEY_FIELDS
+from tilewright.measure import timing
+from tilewright.measure.messages import PROTOCOL
 from tilewright.measure.reference import Reference
 from tilewright.measure.run_only import runner
 from tilewright.measure.run_only.data import write_data
@@ -442,6 +447,25 @@ def test_the_runner_is_one_file_of_python_3_9_and_its_standard_library() -> None
     }  # fmt: skip
     assert imported <= sys.stdlib_module_names
     assert not imported & {"pickle", "marshal", "importlib", "runpy"}
+
+
+def test_it_speaks_the_protocol_of_the_release_it_comes_with() -> None:
+    assert runner.PROTOCOL == PROTOCOL
+
+
+def test_its_race_is_that_of_every_worker() -> None:
+    names = (
+        *("SAMPLES", "SAMPLE_SECONDS", "ENOUGH_SECONDS", "CONTENDER_SECONDS", "NEAR", "CENSOR_RATIOS"),
+        *("COLD_RATIO", "FIRST_SECONDS", "FIRST_RATIO"),
+    )
+    assert {n: getattr(runner, n) for n in names} == {n: getattr(timing, n) for n in names}
+
+
+def test_its_tables_name_processors_and_features_that_the_compiler_knows() -> None:
+    assert {*runner.ARM_PARTS.values(), *runner.GENERAL.values()} <= CPUS.keys()
+    for architecture, words in runner.FEATURES.items():
+        assert set(words.values()) <= set(known_features(architecture))
+    assert tuple(runner.KEY_FIELDS) == KEY_FIELDS
 
 
 def test_enough_calls_fill_a_sample() -> None:

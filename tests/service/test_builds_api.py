@@ -71,6 +71,19 @@ def scene(api: Api) -> Scene:
     return Scene(api, device, api.token("builder"), worker)
 
 
+def test_a_device_that_only_runs_is_asked_for_no_checks_of_its_own(scene: Scene) -> None:
+    hello = {**HELLO, "protocol": 2, "session": "6" * 32}
+    answer = scene.api.http.post("/v1/workers", json=hello, headers=scene.device).json()
+    assert answer == {
+        "worker": scene.worker,
+        "ttl_seconds": 30.0,
+        "renew_seconds": 10.0,
+        "wait_seconds": 20.0,
+    }
+    (worker,) = scene.api.store.workers()
+    assert (worker.run_only, worker.state, worker.codegen_version) == (True, "online", "7")
+
+
 def test_a_device_is_given_digests_and_no_program_to_compile(scene: Scene) -> None:
     job = searched(scene.api.store, 1)
     assert scene.lease().status_code == 204
