@@ -80,6 +80,10 @@ FEATURES = {
         "avx512vl": "avx512vl", "avx512_vnni": "avx512vnni", "avx512_bf16": "avx512bf16",
         "avx512_fp16": "avx512fp16",
     },
+    "riscv64": {
+        "m": "m", "a": "a", "f": "f", "d": "d", "c": "c", "v": "v", "zba": "zba", "zbb": "zbb", "zbs": "zbs",
+        "zfhmin": "zfhmin", "zfh": "zfh", "zvfhmin": "zvfhmin", "zvfh": "zvfh",
+    },
 }  # fmt: skip
 
 
@@ -113,7 +117,8 @@ def facts_of_this_device() -> dict[str, Any]:
     info = cpuinfo()
     words = (info.get("Features") or info.get("flags") or "").split()
     known = FEATURES.get(architecture, {})
-    # RISC-V writes letters and extensions in one word; kernels for its general processor run on all of them.
+    letters, *extensions = info.get("isa", "").split("_")  # RISC-V's, such as rv64imafdcv_zba
+    words += [*letters[4:], *extensions]
     features = sorted({known[w] for w in words if w in known}) or None
     caches = {level: cache_bytes(level) for level in ("1", "2", "3")}
     arm = "CPU implementer" in info
@@ -184,6 +189,7 @@ class Server:
         self.url = url.rstrip("/")
         self.token = token
         self.identity: dict[str, str] = {}
+        self.told_to_drain = False
 
     def post(self, path: str, said: dict[str, Any]) -> Any:
         body = json.dumps({"protocol": PROTOCOL, **self.identity, **said}).encode()
@@ -195,6 +201,7 @@ class Server:
         request = urllib.request.Request(self.url + path, body, headers)
         try:
             with OPENER.open(request, timeout=TIMEOUT_SECONDS) as response:
+                self.told_to_drain = response.headers.get("Tilewright-Worker") == "drain"
                 answer: bytes = response.read(MOST_ANSWER_BYTES)
                 return answer
         except urllib.error.HTTPError as error:
@@ -471,12 +478,16 @@ class Runner:
             try:
                 lease = self.persist(lambda: self.server.post("/v1/leases", said), OUTAGE_SECONDS)
             except Trouble as trouble:
-                if trouble.status != 404:
+                if trouble.status != 404 and trouble.code != "attach-again":
                     raise
-                self.server.identity = {}  # the server has forgotten this worker
+                say(str(trouble))  # the server has forgotten this worker, or builds otherwise now
+                self.server.identity = {}
+                self.hello["session"] = secrets.token_hex(16)
                 return self.run()
             if lease is not None:
                 self.work(lease)
+            elif self.server.told_to_drain:
+                DRAINING.set()
             elif wait == 0:
                 DRAINING.wait(0.2)
         self.leave()
@@ -621,8 +632,8 @@ class Runner:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", required=True, help="the server")
-    parser.add_argument("--token-file", required=True, help="file with a token of scope worker")
+    parser.add_argument("--url", help="the server")
+    parser.add_argument("--token-file", help="file with a token of scope worker")
     parser.add_argument("--name", default=platform.node() or "device", help="the worker's name")
     parser.add_argument("--label", action="append", default=[], help="key=value, shown with the worker")
     parser.add_argument("--work-dir", help="where programs are put, which must be allowed to run there")
@@ -638,6 +649,9 @@ def main(arguments: list[str] | None = None) -> int:
     except Stop as stop:
         say(f"tilewright_runner: {stop}")
         return stop.code
+    except Trouble as trouble:
+        say(f"tilewright_runner: {trouble}")
+        return FAILED
 
 
 def start(said: argparse.Namespace) -> int:
@@ -657,6 +671,8 @@ def start(said: argparse.Namespace) -> int:
     if said.probe:
         print(json.dumps({"hardware_key": hardware_key(facts), "hardware": facts}, indent=2))
         return DRAINED
+    if said.url is None or said.token_file is None:
+        raise Stop(USAGE, "--url and --token-file are needed")
     url = urlsplit(said.url)
     if url.scheme not in ("http", "https") or not url.hostname:
         raise Stop(USAGE, f"{said.url!r} is no server's URL")

@@ -58,6 +58,7 @@ class FakeServer:
     url: str = ""
     renewed: threading.Event = field(default_factory=threading.Event)
     renew_seconds: float = 60.0
+    drains: bool = False
 
     def add(self, program: bytes, data: bytes, **more: Any) -> None:
         refs = {}
@@ -76,6 +77,8 @@ class FakeServer:
         if path == "/v1/workers":
             return 201, {"worker": "w1", "ttl_seconds": 30, "renew_seconds": 10, "wait_seconds": 0.1}
         if path == "/v1/leases":
+            if self.drains:
+                return 204, {"Tilewright-Worker": "drain"}
             if sum(p == path for p, _ in self.calls) > 1:
                 return 204, None
             if not self.items:
@@ -117,10 +120,10 @@ def server() -> Iterator[FakeServer]:
             self.wfile.write(data or b"{}")
 
         def _say(self, status: int, value: Any) -> None:
-            data = b"" if value is None else json.dumps(value).encode()
+            data = b"" if value is None or status == 204 else json.dumps(value).encode()
             self.send_response(status)
-            if status == 302:
-                self.send_header("Location", value["to"])
+            for name, word in (value or {}).items() if status in (204, 302) else ():
+                self.send_header(name, word)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -354,6 +357,25 @@ def test_sigterm_drains_and_the_rest_is_given_back(
     assert server.verbs() == ["start", "settle", "release", "leave"]
 
 
+def test_a_device_that_the_server_drains_ends(server: FakeServer, device: Device) -> None:
+    server.drains = True
+    assert device.run() == (0, "attached as w1\ndrained\n")
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, "not-found"), (409, "attach-again")])
+def test_a_device_attaches_again_where_the_server_asks_it_to(
+    server: FakeServer, device: Device, status: int, code: str
+) -> None:
+    server.answers["/v1/leases"] = (status, {"code": code, "detail": "for this reason"})
+    child = device.start()
+    sessions = set()
+    while len(sessions) < 2:
+        time.sleep(0.01)
+        sessions = {said["session"] for path, said in list(server.calls) if path == "/v1/workers"}
+    child.terminate()
+    assert child.wait(20) == 0
+
+
 @native
 def test_a_killed_runner_takes_its_program_with_it(server: FakeServer, device: Device) -> None:
     func = topi.create({"op": "matmul", "m": 1500, "n": 1500, "k": 1500})
@@ -398,7 +420,7 @@ def test_what_ends_a_runner_has_its_exit_code(
 
 
 def test_a_redirect_does_not_take_the_token_elsewhere(server: FakeServer, device: Device) -> None:
-    server.answers["/v1/workers"] = (302, {"to": f"{server.url}/elsewhere"})
+    server.answers["/v1/workers"] = (302, {"Location": f"{server.url}/elsewhere"})
     code, _ = device.run()
     assert code != 0
     assert {path for path, _ in server.headers} == {"/v1/workers"}
