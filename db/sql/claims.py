@@ -43,6 +43,7 @@ _ITEM = (
     targets.c.description,
     trials.c.trace,
     trials.c.input_seed,
+    jobs.c.trace_id,
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,14 +43,16 @@ def settings_of(
     db: str | None = None,
     token_file: Path | None = None,
     insecure_http: bool = False,
+    **more: Any,
 ) -> Settings:
-    """The settings under these flags. Raises SettingsError, CommandError for a token file that is not
-    readable."""
+    """The settings under these flags; `more` are settings by their names, None for those not given. Raises
+    SettingsError, CommandError for a token file that is not readable."""
     flags = {
         "url": url,
         "db": db,
         "token": None if token_file is None else _read(token_file),
         "insecure_http": insecure_http or None,
+        **more,
     }
     return load(flags).settings
 

@@ -10,8 +10,9 @@ import typer
 
 from ...measure.messages import SourceUnreachable
 from ..worker_client import WorkerClient
+from ..worker_logs import configure
 from .exits import CommandError, Exit
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import AsJson, InsecureHttp, LogFormat, LogLevel, TokenFile, Url, open_client, settings_of
 from .output import say, show, show_json_line, table
 
 app = typer.Typer(name="worker", help="Measure candidates on this machine.", no_args_is_help=True)
@@ -35,6 +36,8 @@ def run(
     attach_seconds: Annotated[
         float, typer.Option(min=0.0, help="How long to try to reach the server at first.")
     ] = 20.0,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
     as_json: AsJson = False,
 ) -> None:
     """Attach to a server and measure until told to stop.
@@ -49,7 +52,13 @@ def run(
     from ...measure.runner import Runner
     from ...measure.worker import run as work
 
-    settings = settings_of(url=url, token_file=token_file, insecure_http=insecure_http)
+    settings = settings_of(
+        url=url,
+        token_file=token_file,
+        insecure_http=insecure_http,
+        log_format=log_format,
+        log_level=log_level,
+    )
     if settings.token is None or not settings.token.get_secret_value().strip():
         raise CommandError(
             "a worker needs a token: make one with `tilewright token create --scope worker` where the "
@@ -71,7 +80,7 @@ def run(
                     hello,
                     batch=batch,
                     patience=Patience(attach=attach_seconds),
-                    say=say,
+                    say=configure(settings.log_format, settings.log_level),
                 )
         except MeasureError as error:
             raise CommandError(f"nothing can be measured here: {error}") from error
