@@ -21,6 +21,8 @@ from .workloads import WorkloadParser
 # Requests and streams end by themselves once `stopping` is set; what does not is cut off.
 _GRACE_SECONDS = 10
 _BACKLOG = 1024
+# Longer than a worker measures between two calls.
+_KEEP_ALIVE_SECONDS = 75
 
 
 class ServeError(Exception):
@@ -56,6 +58,7 @@ def serve_api(
         proxy_headers=False,  # a proxy's word on who asks is not taken; auth looks at the headers itself
         server_header=False,
         backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     _Server(config, stopping, started, settings.drain_seconds).run(sockets=[listener])

@@ -156,7 +156,7 @@ class TellFailure(Request):
 
 
 class TellRequest(Request):
-    """What came of a trial: `seconds` per call, or a `failure`."""
+    """What came of a trial: `seconds` per call, the least of its `samples` if it has any, or a `failure`."""
 
     number: int = Field(ge=0, le=2**53 - 1, description="the trial")
     seconds: float | None = Field(None, ge=LEAST_SECONDS, le=MAX_SECONDS)
@@ -174,6 +174,8 @@ class TellRequest(Request):
     def _one_of_both(self) -> Self:
         if (self.seconds is None) == (self.failure is None):
             raise ValueError("must have either seconds or a failure")
+        if self.seconds is not None and self.samples and self.seconds != min(self.samples):
+            raise ValueError(f"seconds are the least of the samples, {min(self.samples)!r}, if there are any")
         return self
 
 

@@ -127,10 +127,22 @@ class TimeView(View):
     other: float = 0.0
 
 
+class DriftView(View):
+    """A worker that has become slower or faster since its first trial of a job: seconds of its baseline
+    kernel then and now, and the change as a ratio less 1."""
+
+    worker: str
+    name: str
+    first_seconds: float
+    last_seconds: float
+    drift: float
+    message: str
+
+
 class JobView(View):
-    """`model`, `time` and `warnings` are not part of a list. `owner`: the token that made it and may change
-    it; none: everyone who may write jobs. `stalled`: since when a running job does not get on, and what it
-    waits for; `warnings`: what to know about the results."""
+    """`model`, `time`, `warnings` and `drift` are not part of a list. `owner`: the token that made it and may
+    change it; none: everyone who may write jobs. `stalled`: since when a running job does not get on, and
+    what it waits for; `warnings`: what to know about the results."""
 
     id: str
     state: str
@@ -155,6 +167,7 @@ class JobView(View):
     priority: int = 0
     stalled: str | None = None
     warnings: list[str] = Field(default_factory=list)
+    drift: list[DriftView] = Field(default_factory=list)
 
     @property
     def finished(self) -> bool:
@@ -284,6 +297,20 @@ class WorkerView(View):
     failed: int = 0
     registered_at: float | None = None
     seen_seconds_ago: float | None = None
+
+
+class HealthCheckView(View):
+    """What golden kernels showed of a worker: each part with its seconds, spread, norm and limit."""
+
+    at: float
+    occasion: str
+    verdict: str
+    reason: str = ""
+    parts: list[dict[str, Any]]
+
+
+class HealthChecksView(View):
+    checks: list[HealthCheckView]
 
 
 class WorkerChangeView(View):

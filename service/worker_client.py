@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from ..measure.health_messages import HealthReport, HealthUpdate
 from ..measure.messages import (
     PROTOCOL,
     Lease,
@@ -26,7 +27,7 @@ from .traces import trace_id_of
 from .transport import ApiError, Transport
 from .worker_logs import log
 
-M = TypeVar("M", Registration, Lease, LeaseUpdate)
+M = TypeVar("M", Registration, Lease, LeaseUpdate, HealthUpdate)
 
 _BY_CODE: dict[str, type[SourceError]] = {
     "token-needed": Unauthorized,
@@ -83,6 +84,10 @@ class WorkerClient:
 
     def release(self, lease: str) -> None:
         self._call(lease, "release", {})
+
+    def health(self, report: HealthReport) -> HealthUpdate:
+        path = f"/v1/workers/{self._identity['worker']}:health"
+        return self._read(HealthUpdate, self._post(path, {**self._identity, "report": report.to_json()}))
 
     def leave(self) -> None:
         """Say that this worker ends, so that it is offline at once. No effect before `register`."""

@@ -80,24 +80,26 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
 @router.post("/{lease_id}:start")
 def start_item(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Say which candidate runs from now on: it alone is blamed when the worker is lost."""
-    call = Caller.of(body, "item", "attempt").fields
-    state = context.store.start(lease_id, text(call, "item"), integer(call, "attempt", 0, 2**31))
+    caller = Caller.of(body, "item", "attempt")
+    item, attempt = text(body, "item"), integer(body, "attempt", 0, 2**31)
+    state = context.store.start(lease_id, item, attempt, caller.session)
     return update_message(state).to_json()
 
 
 @router.post("/{lease_id}:renew")
 def renew_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Keep the lease alive; the answer says what is no longer wanted."""
-    Caller.of(body)
-    return update_message(context.store.renew(lease_id, context.settings.lease_seconds)).to_json()
+    caller = Caller.of(body)
+    state = context.store.renew(lease_id, context.settings.lease_seconds, caller.session)
+    return update_message(state).to_json()
 
 
 @router.post("/{lease_id}:settle")
 def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Hand results in; this renews too. The same result again gets the same answer."""
-    call = Caller.of(body, "results").fields
-    said = [settlement(result) for result in results(call)]
-    state = context.store.settle(lease_id, said)
+    caller = Caller.of(body, "results")
+    said = [settlement(result) for result in results(body)]
+    state = context.store.settle(lease_id, said, caller.session)
     for result in said:
         context.metrics.settled.labels(outcome_of(result)).inc()
     return update_message(state).to_json()
@@ -106,6 +108,5 @@ def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[s
 @router.post("/{lease_id}:release", status_code=204)
 def release_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> Response:
     """Give back what is not settled; it counts for nothing."""
-    Caller.of(body)
-    context.store.release(lease_id)
+    context.store.release(lease_id, Caller.of(body).session)
     return Response(status_code=204)

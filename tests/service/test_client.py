@@ -499,8 +499,8 @@ def test_a_worker_whose_lease_was_granted_to_another_is_told(api: Api, source: W
 
 
 def test_a_worker_of_another_protocol_is_refused(api: Api, source: WorkerClient) -> None:
-    hello = WorkerHello(2, "w1", "5" * 32, HARDWARE, FACTS, {})
-    with pytest.raises(VersionRefused, match="this server speaks protocol 1 and the worker 2"):
+    hello = WorkerHello(3, "w1", "5" * 32, HARDWARE, FACTS, {})
+    with pytest.raises(VersionRefused, match="this server speaks protocol 1 and 2 and the worker 3"):
         source.register(hello)
 
 

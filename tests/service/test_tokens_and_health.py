@@ -53,7 +53,7 @@ def test_the_server_says_what_it_is(api: Api) -> None:
     assert api.http.get("/version").json() == {
         "service": "tilewright",
         "version": version("tilewright"),
-        "protocol": 1,
+        "protocol": 2,
         "codegen": "7",
     }
 
