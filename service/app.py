@@ -76,10 +76,11 @@ def create_app(
     dispatcher: Searching,
     parser: WorkloadParser,
     stopping: threading.Event | None = None,
+    process: int = 0,
 ) -> FastAPI:
     """The application over `store`. Setting `stopping` ends long polls and streams, so that a server can
-    end."""
-    metrics = Metrics(store.census, parser.codegen_version())
+    end. `process`: its number among several behind one socket."""
+    metrics = Metrics(store.census, parser.codegen_version(), process)
     store.watch(metrics.transaction)
     stopping = stopping or threading.Event()
     fresh = Fresh(store)

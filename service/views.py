@@ -269,6 +269,7 @@ class WorkerView(View):
     failed: int = 0
     registered_at: float | None = None
     seen_seconds_ago: float | None = None
+    run_only: bool = False
 
 
 class HealthCheckView(View):

@@ -91,9 +91,9 @@ CALLS: Mapping[str, Schema] = {
 
 ANSWERS: Mapping[str, Schema] = {
     "attach_worker": {"$ref": f"{_REF}Registration"},
+    "report_health": {"$ref": f"{_REF}HealthUpdate"},
     "take_lease": {"anyOf": [{"$ref": f"{_REF}Lease"}, {"$ref": f"{_REF}RunLease"}]},
     "take_builds": {"$ref": f"{_REF}BuildLease"},
-    "report_health": {"$ref": f"{_REF}HealthUpdate"},
     "start_item": {"$ref": f"{_REF}LeaseUpdate"},
     "renew_lease": {"$ref": f"{_REF}LeaseUpdate"},
     "settle_lease": {"$ref": f"{_REF}LeaseUpdate"},
@@ -104,6 +104,8 @@ ANSWERS: Mapping[str, Schema] = {
 _KINDS = (
     WorkerHello,
     Registration,
+    HealthReport,
+    HealthUpdate,
     Lease,
     RunLease,
     LeaseUpdate,

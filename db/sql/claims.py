@@ -44,6 +44,7 @@ _ITEM = (
     targets.c.description,
     trials.c.trace,
     trials.c.input_seed,
+    jobs.c.trace_id,
 )
 
 

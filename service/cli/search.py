@@ -28,8 +28,8 @@ def run(
 ) -> None:
     """Run the searches of the jobs in a PostgreSQL database until SIGTERM.
 
-    It builds for devices without a compiler, too. As many of these as are wanted may run, on any machines. The searches of one that is stopped or lost go on
-    in another, from their stored trials.
+    It builds for devices without a compiler, too. As many of these as are wanted may run, on any machines.
+    The searches of one that is stopped or lost go on in another, from their stored trials.
     """
     flags = {"db": db, "max_searches": concurrency, "log_format": log_format, "log_level": log_level}
     settings = load(flags).settings

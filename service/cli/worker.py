@@ -6,13 +6,14 @@ from pathlib import Path
 
 import typer
 
+from ..worker_logs import configure
 from ..worker_run import run_worker
 from ..worker_setup import WorkerSetup
 from .doctor import doctor
 from .exits import CommandError, Exit
 from .install_service import install_service
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
-from .output import say, show, show_json_line, table
+from .options import AsJson, InsecureHttp, LogFormat, LogLevel, TokenFile, Url, open_client, settings_of
+from .output import show, show_json_line, table
 from .worker_options import (
     AttachSeconds,
     Batch,
@@ -39,6 +40,8 @@ def run(
     batch: Batch = None,
     attach_seconds: AttachSeconds = None,
     wait_for_device: WaitForDevice = False,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
     as_json: AsJson = False,
 ) -> None:
     """Attach to a server and measure until told to stop.
@@ -58,12 +61,15 @@ def run(
         worker_batch=batch,
         worker_attach_seconds=attach_seconds,
         worker_wait_for_device=wait_for_device or None,
+        log_format=log_format,
+        log_level=log_level,
     )
     setup = WorkerSetup.of(settings)
     if reason := setup.missing_token:
         raise CommandError(reason, Exit.UNAUTHORIZED)
     with open_client(settings) as client, setup.lock() as lock:
-        code = run_worker(setup, client.transport, lock, say)
+        told = configure(settings.log_format, settings.log_level)
+        code = run_worker(setup, client.transport, lock, told)
     if as_json:
         show_json_line({"worker": setup.name, "outcome": code.name.lower(), "exit": int(code)})
     raise typer.Exit(int(code))
