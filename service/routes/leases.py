@@ -19,6 +19,7 @@ from ..context import Ctx
 from ..lease_calls import (
     DRAIN_HEADER,
     Caller,
+    in_protocol,
     integer,
     lease_message,
     outcome_of,
@@ -74,7 +75,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
         return Response(status_code=204, headers=headers)
     context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
-    return JSONResponse(message.to_json())
+    return JSONResponse(in_protocol(message.to_json(), body["protocol"]))
 
 
 @router.post("/{lease_id}:start")
