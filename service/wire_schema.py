@@ -94,7 +94,6 @@ ANSWERS: Mapping[str, Schema] = {
     "report_health": {"$ref": f"{_REF}HealthUpdate"},
     "take_lease": {"anyOf": [{"$ref": f"{_REF}Lease"}, {"$ref": f"{_REF}RunLease"}]},
     "take_builds": {"$ref": f"{_REF}BuildLease"},
-    "report_health": {"$ref": f"{_REF}HealthUpdate"},
     "start_item": {"$ref": f"{_REF}LeaseUpdate"},
     "renew_lease": {"$ref": f"{_REF}LeaseUpdate"},
     "settle_lease": {"$ref": f"{_REF}LeaseUpdate"},
