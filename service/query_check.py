@@ -1,0 +1,34 @@
+"""A query parameter that no route knows is refused: a misspelt filter that is ignored gives the wrong list."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import lru_cache
+
+from fastapi import Request
+from fastapi.dependencies.utils import get_flat_dependant
+from fastapi.routing import APIRoute
+
+from .auth import OPEN_PATHS
+from .errors import InvalidRequest
+
+
+async def check_query(request: Request) -> None:
+    """A dependency of every route but those of health, which whatever asks may decorate."""
+    route = request.scope.get("route")
+    if not request.url.query or not isinstance(route, APIRoute) or route.path in OPEN_PATHS:
+        return
+    known = _known(route)
+    for name in request.query_params:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            names = ", ".join(known) or "none"
+            raise InvalidRequest.parameter(
+                name[:80], f"unknown query parameter; {hint}known parameters: {names}"
+            )
+
+
+@lru_cache(maxsize=512)
+def _known(route: APIRoute) -> tuple[str, ...]:
+    return tuple(parameter.alias for parameter in get_flat_dependant(route.dependant).query_params)
