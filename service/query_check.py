@@ -1,4 +1,4 @@
-"""A query parameter that no route knows is refused: a misspelt filter that is ignored gives the wrong list."""
+"""A query parameter that no route knows is refused: a misspelt filter that is ignored gives a wrong list."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from fastapi import Request
-from fastapi.dependencies.utils import get_flat_dependant
 from fastapi.routing import APIRoute
 
 from .auth import OPEN_PATHS
@@ -31,4 +30,10 @@ async def check_query(request: Request) -> None:
 
 @lru_cache(maxsize=512)
 def _known(route: APIRoute) -> tuple[str, ...]:
-    return tuple(parameter.alias for parameter in get_flat_dependant(route.dependant).query_params)
+    names: list[str] = []
+    found = [route.dependant]
+    while found:
+        dependant = found.pop()
+        names += [parameter.alias for parameter in dependant.query_params]
+        found += dependant.dependencies
+    return tuple(names)

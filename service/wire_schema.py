@@ -112,6 +112,8 @@ _KINDS = (
     MeasureResult,
     BuildLease,
     BuildAnswer,
+    HealthReport,
+    HealthUpdate,
 )
 
 
