@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from functools import lru_cache
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -28,7 +27,6 @@ async def check_query(request: Request) -> None:
             )
 
 
-@lru_cache(maxsize=512)
 def _known(route: APIRoute) -> tuple[str, ...]:
     names: list[str] = []
     found = [route.dependant]
