@@ -45,6 +45,7 @@ class NewJob:
 
     A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
     the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
+    `owner`: the token that made it, None for nobody in particular; `trace_id`: of the request that made it.
     Only workers of its `pool` (None: of any) that have all its `labels` measure it. `account`: whose share of
     the fleet its trials count to; `priority` weighs it against other jobs of that account.
     """
@@ -62,6 +63,8 @@ class NewJob:
     target_seconds: float | None = None
     patience: int | None = None
     history: History = "use"
+    owner: str | None = None
+    trace_id: str = ""
     pool: str | None = None
     labels: str = "{}"
     priority: int = 0
@@ -102,6 +105,8 @@ class Job:
     paused_at: float | None = None
     paused_seconds: float = 0.0
     process: str = ""
+    owner: str | None = None
+    trace_id: str = ""
     pool: str | None = None
     labels: str = "{}"
     priority: int = 0
@@ -260,45 +265,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Retiming:
-    """Trial `number` timed once more, in round `turn`. `outcome` is `pending`, `ok`, `cancelled` or a failure
-    kind; `seconds` only where it is `ok`."""
+    """A trial timed once more, in round `turn`. `outcome` is `pending`, `ok`, `cancelled` or a failure kind;
+    `seconds` only where it is `ok`. `number` is that within its job, which may be another one."""
 
+    trial: str
     number: int
     turn: int
     outcome: str
     seconds: float | None
     samples: tuple[float, ...]
     worker: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """How complete the search behind a best-known schedule is: `done` of `asked` trials; the job's state."""
-
-    done: int
-    asked: int
-    state: JobState
-
-
-@dataclass(frozen=True, slots=True)
-class BestSchedule:
-    """The best-known schedule of a workload for a target on a kind of hardware, with the evidence for it."""
-
-    workload: str
-    target: str
-    hardware: str
-    trace: str
-    seconds: float
-    samples: tuple[float, ...]
-    error: float
-    trial: str
-    job: str
-    worker: str | None
-    measured_at: float
-    codegen_version: str
-    search: SearchState
-    kind: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +290,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token without its secret, of which only the SHA-256 is stored."""
+    """A bearer token without its secret, of which only the SHA-256 is stored.
+
+    It may have `max_jobs` unfinished jobs with `max_trials` unmeasured trials, and make `rate` requests a
+    second; None: what the server allows everyone.
+    """
 
     id: str
     name: str
@@ -323,3 +303,18 @@ class Token:
     created_at: float
     expires_at: float | None
     revoked_at: float | None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """What a token may use; None: what the server allows everyone."""
+
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+NO_LIMITS = TokenLimits()

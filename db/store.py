@@ -19,7 +19,7 @@ from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
-    BestSchedule,
+    NO_LIMITS,
     Event,
     Hardware,
     Job,
@@ -33,9 +33,12 @@ from .records import (
     Settlement,
     Target,
     Token,
+    TokenLimits,
     Trial,
     Workload,
 )
+from .schedule_store import ScheduleStore
+from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -207,46 +210,30 @@ class HistoryStore(Protocol):
     def known(self, job_id: str) -> Known:
         """What `put_warm_start` was told; none where nothing was put."""
 
-    def time_again(self, job_id: str, epoch: int, turn: int, numbers: Sequence[int]) -> None:
-        """Have workers time these trials once more, in this order, ahead of other work: round `turn`.
+    def time_again(
+        self, job_id: str, epoch: int, turn: int, trials: Sequence[str], device: str | None = None
+    ) -> None:
+        """Have workers time these trials, by id, once more, in this order, ahead of other work: round `turn`;
+        with `device`, that worker alone. They are of this job, or of another one of the same key.
 
         What a trial was settled with stays as it is; no best is given to beat. Asked for a turn again: no
         effect; for another turn while one is pending: that one becomes `cancelled`. Once the job has ended
-        nobody times it any more. InvalidValue for a trial without a time of its own, StaleSearch, JobOver.
+        nobody times it any more. InvalidValue for a trial without a time of its own or of another key,
+        StaleSearch, JobOver.
         """
 
     def retimings(self, job_id: str) -> list[Retiming]:
         """All rounds of a job, by turn, in the order that was asked for."""
 
 
-class ScheduleStore(Protocol):
-    """Best-known schedules, one for each (workload, target, hardware).
-
-    A result becomes best in the transaction that settles it, if it is faster than the one that stands, was
-    checked against the reference, is not `censored`, and a codegen version is known.
-    """
-
-    def best(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
-        """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
-
-    def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
-        """Trial `number` of a job won the final rounds, in which it took these seconds; what is best-known
-        now.
-
-        Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
-        single reading was the luckier one, and of anything slower. Raises NotFound, InvalidValue for a trial
-        without a time, and StaleSearch.
-        """
-
-    def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
-        """Never serve this trial's schedule again; returns what is best-known for its key now.
-
-        May be repeated."""
-
-
 class TokenStore(Protocol):
     def create_token(
-        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        pool: str | None = None,
+        expires_in: float | None = None,
+        limits: TokenLimits = NO_LIMITS,
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not stored: it cannot be shown again."""
 
@@ -255,6 +242,9 @@ class TokenStore(Protocol):
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked and expired ones included, oldest first."""
+
+    def tokens_page(self, after: str | None = None, limit: int = 50) -> Page[Token]:
+        """The same in pages; `after` is `Page.next`."""
 
     def revoke_token(self, token_id: str) -> Token:
         """From now on its secret opens nothing. May be repeated."""
@@ -271,6 +261,7 @@ class Store(
     FleetStore,
     HealthStore,
     TokenStore,
+    ServiceStore,
     BuildStore,
     Protocol,
 ):
@@ -288,6 +279,10 @@ class Store(
 
     def leadership(self) -> Leadership:
         """What decides which of several processes leads: of one file it is the one that is `serving`."""
+
+    def mark(self) -> str:
+        """A text that no earlier call gave once anything in the database has changed since; while nothing
+        has, the same one again. What was acknowledged before the call counts. It costs less than a query."""
 
     def schema_version(self) -> str: ...
 

@@ -130,7 +130,7 @@ class ApiProcesses:
         processes = [place.process for place in self._places if place.process is not None]
         for process in processes:
             process.terminate()
-        deadline = time.monotonic() + _GRACE_SECONDS
+        deadline = time.monotonic() + self._settings.drain_seconds + _GRACE_SECONDS
         for process in processes:
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))

@@ -13,7 +13,7 @@ from fastapi import Query
 from .errors import InvalidRequest
 
 # What lists go on after: ids and numbers.
-_IS_PLACE = re.compile(r"[A-Za-z0-9_]{1,64}")
+_IS_PLACE = re.compile(r"[A-Za-z0-9_]{1,256}")
 
 PageSize = Annotated[int, Query(ge=1, le=500, description="entries of one page")]
 PageToken = Annotated[str | None, Query(max_length=1000, description="next_page_token of the page before")]
@@ -43,3 +43,13 @@ def decode(listing: str, token: str | None) -> str | None:
                 "page_token is not one of this list; take next_page_token of the page before, "
                 "with the same filters",
             )
+
+
+def decode_number(listing: str, token: str | None) -> int | None:
+    """The same, of a list that is by number."""
+    after = decode(listing, token)
+    if after is None:
+        return None
+    if not (after.isdecimal() and len(after) < 16):
+        raise InvalidRequest.parameter("page_token", "page_token is not one of this list")
+    return int(after)

@@ -8,18 +8,19 @@ from typing import Any
 
 from ..db.fleet_records import Crash, Worker, WorkerChange
 from ..db.fleet_store import MAX_LOSSES
-from ..db.records import BestSchedule, Job, Known, Token, Trial
+from ..db.health_records import HealthCheck, WorkerBaseline
+from ..db.records import Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .views import (
     BestOfJob,
     BudgetView,
     CrashView,
+    DriftView,
+    HealthCheckView,
     JobView,
     ModelView,
     ProgressView,
-    ScheduleView,
-    SearchView,
     TargetView,
     TimeView,
     TokenView,
@@ -47,8 +48,13 @@ class Presenter:
             update={
                 "model": None if model is None else ModelView.model_validate(model["overall"]),
                 "time": None if report is None else TimeView.model_validate(report["seconds"]),
+                "drift": (drift := self._drift(job)),
+                "warnings": [view.message for view in drift],
             }
         )
+
+    def _drift(self, job: Job) -> list[DriftView]:
+        return [drift_view(baseline) for baseline in self._store.baselines(job.id) if baseline.drifted]
 
     def _last(self, job: Job, kind: str) -> Any:
         event = self._store.last_event(job.id, kind)
@@ -74,6 +80,7 @@ class Presenter:
             labels=json.loads(job.labels),
             priority=job.priority,
             history=job.history,
+            owner=job.owner,
             created_at=job.created_at,
             finished_at=job.finished_at,
             progress=self._progress(job, known.trials, best, workload.flops),
@@ -94,29 +101,10 @@ class Presenter:
         single reading may have been luckier."""
         if job.state not in FINAL_JOB_STATES or job.hardware is None:
             return None
-        best = self._store.best(job.workload, job.target, job.hardware)
+        best = self._store.standing(job.workload, job.target, job.hardware)
         if best is not None and best.job == job.id:
             return self._store.trial(best.trial)
         return self._store.crowned_trial(job.id)
-
-    def schedule(self, best: BestSchedule) -> ScheduleView:
-        return ScheduleView(
-            kind=best.kind,
-            reason=best.reason,
-            workload=best.workload,
-            target=best.target,
-            hardware=best.hardware,
-            trace=json.loads(best.trace),
-            seconds=best.seconds,
-            samples=list(best.samples),
-            error=best.error,
-            job=best.job,
-            trial=best.trial,
-            worker=best.worker,
-            measured_at=best.measured_at,
-            codegen=best.codegen_version,
-            search=SearchView(done=best.search.done, asked=best.search.asked, state=best.search.state),
-        )
 
     def worker(self, worker: Worker, now: float) -> WorkerView:
         return WorkerView(
@@ -125,7 +113,7 @@ class Presenter:
             state=worker.state,
             reason=worker.reason,
             hardware=worker.hardware,
-            facts=json.loads(self._store.hardware(worker.hardware).facts),
+            facts=json.loads(self._store.hardware(worker.hardware).facts) | json.loads(worker.facts),
             labels=json.loads(worker.labels),
             versions=json.loads(worker.versions),
             seen_seconds_ago=max(0.0, now - worker.seen_at),
@@ -229,6 +217,31 @@ def trial_view(trial: Trial) -> TrialView:
     )
 
 
+def health_view(check: HealthCheck) -> HealthCheckView:
+    return HealthCheckView(
+        at=check.at,
+        occasion=check.occasion,
+        verdict=check.verdict,
+        reason=check.reason,
+        parts=json.loads(check.parts),
+    )
+
+
+def drift_view(baseline: WorkerBaseline) -> DriftView:
+    slower = "slower" if baseline.drift > 0 else "faster"
+    return DriftView(
+        worker=baseline.worker,
+        name=baseline.name,
+        first_seconds=baseline.first_seconds,
+        last_seconds=baseline.last_seconds,
+        drift=baseline.drift,
+        message=(
+            f"worker {baseline.name} was {abs(baseline.drift):.0%} {slower} at its last trial than at first:"
+            " times of before and after do not compare; the final rounds measure the winner again"
+        ),
+    )
+
+
 def crash_view(crash: Crash) -> CrashView:
     return CrashView(
         candidate=crash.candidate_key,
@@ -249,6 +262,9 @@ def token_view(token: Token) -> TokenView:
         created_at=token.created_at,
         expires_at=token.expires_at,
         revoked_at=token.revoked_at,
+        max_jobs=token.max_jobs,
+        max_trials=token.max_trials,
+        rate=token.rate,
     )
 
 

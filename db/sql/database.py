@@ -35,6 +35,10 @@ class Database(ABC):
         """A transaction that sees one state of the database and cannot write."""
 
     @abstractmethod
+    def explained(self) -> AbstractContextManager[None]:
+        """Tells within it what the driver raises as `write` and `read` do."""
+
+    @abstractmethod
     def migrate(self) -> AbstractContextManager[Connection]:
         """A `write` beside which no other process migrates."""
 
@@ -53,6 +57,10 @@ class Database(ABC):
     @abstractmethod
     def serving(self, who: str) -> AbstractContextManager[None]:
         """See `Store.serving`."""
+
+    @abstractmethod
+    def mark(self) -> str:
+        """See `Store.mark`."""
 
     @abstractmethod
     def leadership(self) -> Leadership:

@@ -22,6 +22,7 @@ from ..errors import StoreError, StoreFull, StoreUnavailable
 from ..leadership import Alone, Leadership
 from .database import Database, conflict_of, explained, refuse_bad_text
 from .file_identity import FileIdentity
+from .file_marks import FileMarks
 from .server_lock import server_lock
 
 _SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
@@ -47,6 +48,7 @@ class SqliteDatabase(Database):
         address = _read_only_address(path) if self.read_only else str(path.absolute())
         self._writer = _engine(address, "BEGIN IMMEDIATE")
         self._reader = _engine(address, "BEGIN", "PRAGMA query_only = ON")
+        self._marks = FileMarks(lambda: _connect(address, "PRAGMA query_only = ON"))
         # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
         self._turn = threading.Lock()
 
@@ -55,7 +57,7 @@ class SqliteDatabase(Database):
         """A transaction that holds the write lock from its beginning; committed unless one raises."""
         self.refuse_read_only()
         self.identity.check_content()
-        with self._turn, self._explained(), self._writer.connect() as conn:
+        with self._turn, self.explained(), self._writer.connect() as conn:
             _patiently(conn.begin)
             yield conn
             self.identity.check()  # what is committed is acknowledged
@@ -65,7 +67,7 @@ class SqliteDatabase(Database):
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and cannot write."""
         self.identity.check()
-        with self._explained(), self._reader.connect() as conn:
+        with self.explained(), self._reader.connect() as conn:
             yield conn
 
     def migrate(self) -> contextlib.AbstractContextManager[Connection]:
@@ -86,6 +88,11 @@ class SqliteDatabase(Database):
         self.refuse_read_only()
         return server_lock(self.path, who)
 
+    def mark(self) -> str:
+        self.identity.check()
+        with self.explained():
+            return self._marks.read()
+
     def leadership(self) -> Leadership:
         return Alone()  # `serving` has made sure of it
 
@@ -94,7 +101,7 @@ class SqliteDatabase(Database):
         read-only file."""
         if self.read_only:
             return
-        with self._turn, self._explained(), contextlib.closing(_connect(str(self.path))) as conn:
+        with self._turn, self.explained(), contextlib.closing(_connect(str(self.path))) as conn:
             mode = _patiently(lambda: conn.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         if mode != "wal":
             raise StoreUnavailable(
@@ -109,10 +116,11 @@ class SqliteDatabase(Database):
             )
 
     def close(self) -> None:
+        self._marks.close()
         self._writer.dispose()
         self._reader.dispose()
 
-    def _explained(self) -> contextlib.AbstractContextManager[None]:
+    def explained(self) -> contextlib.AbstractContextManager[None]:
         return explained(self._explain, DBAPIError, sqlite3.Error)
 
     def _explain(self, error: Exception) -> StoreError | None:

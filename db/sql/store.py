@@ -11,14 +11,17 @@ from .databases import database_of
 from .events import EventPart
 from .health import HealthPart
 from .history import HistoryPart
+from .imports import ImportPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
+from .pins import PinPart
 from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
@@ -37,11 +40,14 @@ class SqlStore(
     RetimingPart,
     OutsidePart,
     SchedulePart,
+    PinPart,
+    ImportPart,
     WorkerPart,
     WorkerControlPart,
     LeasePart,
     HealthPart,
     TokenPart,
+    ServicePart,
     ServingPart,
     BuildPart,
 ):
@@ -68,6 +74,9 @@ class SqlStore(
 
     def ping(self) -> None:
         self._database.check()
+
+    def mark(self) -> str:
+        return self._database.mark()
 
     def schema_version(self) -> str:
         with self._database.read() as conn:

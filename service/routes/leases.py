@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from ...db.fleet_records import Lease, Worker
+from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
-from ..build_calls import run_lease
-from ..context import Context, Ctx
+from ..build_calls import check_codegen, run_lease
+from ..change_route import MeasurementRoute
+from ..context import Ctx
 from ..lease_calls import (
     DRAIN_HEADER,
     Caller,
     integer,
     lease_message,
+    outcome_of,
     results,
     seconds,
     settlement,
     text,
     update_message,
 )
-from ..waiting import poll
 
-_LOOK_EVERY = 0.05
+router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=MeasurementRoute)
 
-router = APIRouter(prefix="/v1/leases", tags=["workers"])
+_BUILD_TAKES = 0.05
+"""Seconds until a device without a compiler asks again for work whose program is not built yet."""
 
 Call = Annotated[dict[str, Any], Body()]
 
@@ -44,14 +48,9 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
     wait = min(settings.lease_wait, seconds(body, "wait_seconds"))
     worker = await run_in_threadpool(context.store.worker, caller.worker)
-    looks = 0
+    check_codegen(worker, context.parser.codegen_version())
 
-    async def look() -> Lease | None:
-        nonlocal looks
-        looks += 1
-        # The first look claims outright: it also tells the store that the worker is there.
-        if looks > 1 and not await _may_have_work(context, worker):
-            return None
+    async def claim() -> Lease | None:
         # A worker that hung up would leave its candidates lying until the lease expires.
         if await request.is_disconnected():
             return None
@@ -59,19 +58,23 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
             context.store.claim, caller.worker, caller.session, worker.hardware, most, settings.lease_seconds
         )
 
-    lease = await poll(context, look, wait, _LOOK_EVERY)
+    deadline = time.monotonic() + wait
+    # Once at first, whether there is work or not: it also tells the store that the worker is there.
+    lease = await claim()
+    while lease is None and (left := deadline - time.monotonic()) > 0:
+        if not await context.work.turn(worker, left):
+            break
+        if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
+            await asyncio.sleep(min(_BUILD_TAKES, left))
+            continue
+        lease = await claim()
     if lease is None:
         now = await run_in_threadpool(context.store.worker, caller.worker)
         headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
         return Response(status_code=204, headers=headers)
+    context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(message.to_json())
-
-
-async def _may_have_work(context: Context, worker: Worker) -> bool:
-    if not await context.work.may_have_work(worker):
-        return False
-    return not worker.run_only or await run_in_threadpool(context.store.has_built, worker.hardware)
 
 
 @router.post("/{lease_id}:start")
@@ -95,7 +98,10 @@ def renew_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[st
 def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Hand results in; this renews too. The same result again gets the same answer."""
     caller = Caller.of(body, "results")
-    state = context.store.settle(lease_id, [settlement(result) for result in results(body)], caller.session)
+    said = [settlement(result) for result in results(body)]
+    state = context.store.settle(lease_id, said, caller.session)
+    for result in said:
+        context.metrics.settled.labels(outcome_of(result)).inc()
     return update_message(state).to_json()
 
 

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         register_tensor_intrin,
     )
     from tilewright.compiler.target import Target, TargetError, backends
+    from tilewright.service.async_client import AsyncClient
+    from tilewright.service.client import ApiError, Client
     from tilewright.service.connect import connect
+    from tilewright.service.explaining import explain
     from tilewright.tuner.ask_tell import ask_tell
     from tilewright.tuner.resuming import resume
     from tilewright.tuner.tasks import TasksRecord, WeightedTask, tune_tasks
@@ -63,7 +66,11 @@ _WHERE = {
     "Target": "tilewright.compiler.target",
     "TargetError": "tilewright.compiler.target",
     "backends": "tilewright.compiler.target",
+    "ApiError": "tilewright.service.client",
+    "AsyncClient": "tilewright.service.async_client",
+    "Client": "tilewright.service.client",
     "connect": "tilewright.service.connect",
+    "explain": "tilewright.service.explaining",
     "resume": "tilewright.tuner.resuming",
     "TuningRecord": "tilewright.tuner.tune",
     "ask_tell": "tilewright.tuner.ask_tell",
@@ -74,8 +81,11 @@ _WHERE = {
 }
 
 __all__ = [
+    "ApiError",
+    "AsyncClient",
     "BuildError",
     "CallError",
+    "Client",
     "Device",
     "DeviceError",
     "IRModule",
@@ -101,6 +111,7 @@ __all__ = [
     "connect",
     "device",
     "dump",
+    "explain",
     "load_module",
     "num_threads",
     "register_tensor_intrin",

@@ -97,7 +97,7 @@ def test_a_hardware_key_that_the_facts_do_not_amount_to_is_refused(api: Api) -> 
     )
 
 
-@pytest.mark.parametrize("protocol", [0, 2])
+@pytest.mark.parametrize("protocol", [0, 3])
 def test_a_protocol_that_the_server_does_not_speak_is_426_naming_its_own(api: Api, protocol: int) -> None:
     answer = api.http.post("/v1/workers", json={**HELLO, "protocol": protocol}, headers=api.token("worker"))
     assert (answer.json(), answer.headers["upgrade"]) == (
@@ -105,10 +105,10 @@ def test_a_protocol_that_the_server_does_not_speak_is_426_naming_its_own(api: Ap
             426,
             "protocol-refused",
             "This server does not speak the worker's protocol",
-            f"this server speaks protocol 1 and the worker {protocol}: install the server's version of "
+            f"this server speaks protocol 1 and 2 and the worker {protocol}: install the server's version of "
             "tilewright on the worker's machine",
         ),
-        "tilewright/1",
+        "tilewright/2",
     )
 
 
@@ -167,7 +167,7 @@ def test_a_waiting_worker_gets_trials_that_are_to_be_timed_again_as_soon_as_they
     lease = caller.lease().json()
     caller.post(f"/v1/leases/{lease['lease']}:settle", results=[_result(lease["items"][0])])
     epoch = api.store.job(job.id).epoch
-    timer = threading.Timer(0.3, lambda: api.store.time_again(job.id, epoch, 0, [0]))
+    timer = threading.Timer(0.3, lambda: api.store.time_again(job.id, epoch, 0, [f"{job.id}.0"]))
     timer.start()
     again = caller.lease(wait_seconds=20.0).json()
     timer.join()
