@@ -12,6 +12,7 @@ from .errors import MeasureError
 from .exits import FATAL, Exit, exit_of
 from .interrupts import interrupting
 from .messages import (
+    Drain,
     Failure,
     JobSource,
     Lease,
@@ -144,9 +145,14 @@ class Worker:
         return registration is not None
 
     def _lease(self) -> Lease | None:
-        lease = self._idly(
-            lambda: self._source.lease(self._batch, self._wait_seconds), self._persistence.patience.outage
-        )
+        try:
+            lease = self._idly(
+                lambda: self._source.lease(self._batch, self._wait_seconds),
+                self._persistence.patience.outage,
+            )
+        except Drain:
+            self._draining = True
+            return None
         if lease is None:
             self._persistence.pause(_IDLE_SECONDS, self._is_draining)
         return lease

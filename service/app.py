@@ -75,19 +75,8 @@ def create_app(
         schema=store.schema_version(),
     )
     routes: list[BaseRoute] = []
-    for module in (
-        jobs,
-        trials,
-        outside,
-        events,
-        operators,
-        schedules,
-        workers,
-        leases,
-        crashes,
-        tokens,
-        health,
-    ):
+    fleet = (workers, leases, crashes)
+    for module in (jobs, trials, outside, events, operators, schedules, *fleet, tokens, health):
         app.include_router(module.router)
         routes += module.router.routes
     problems.install(app, routes, ServiceError, StoreError, MessageError)

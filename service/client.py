@@ -29,9 +29,8 @@ from .views import (
     TrialView,
     ValidationView,
     VersionView,
-    WorkersView,
-    WorkerView,
 )
+from .worker_verbs import WorkerVerbs
 
 __all__ = ["ApiError", "Client", "InsecureToken", "NotATilewright", "RemoteSchedule", "SourceUnreachable"]
 
@@ -54,7 +53,7 @@ class RemoteSchedule:
     view: ScheduleView
 
 
-class Client(JobVerbs):
+class Client(JobVerbs, WorkerVerbs):
     """Submits, follows and steers jobs, and looks best-known schedules up.
 
     Raises SourceUnreachable (a ConnectionError) when nothing answers, NotATilewright when something else
@@ -110,10 +109,15 @@ class Client(JobVerbs):
         history: str = "use",
         suggestions: Sequence[Mapping[str, Any]] = (),
         measure: str = "workers",
+        pool: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        priority: int = 0,
     ) -> JobView:
         """Create a job. `history` "ignore": measure anew what was measured before. `suggestions` are tried
         first: JSON of traces, or `{"sketch": name, "knobs": {name: value}}`. `measure` "outside": whoever
-        calls `ask` and `tell` measures. Not retried once the request was sent: that could make two."""
+        calls `ask` and `tell` measures. Only workers of the `pool` that have all the `labels` measure it;
+        each step of `priority` is twice the share among your own jobs. Not retried once the request was sent:
+        that could make two."""
         budget = {
             "trials": trials,
             "seconds": seconds,
@@ -122,6 +126,7 @@ class Client(JobVerbs):
         }
         body = _job_body(workload, target, budget, hardware, seed, strategy, worker_wait)
         body |= {"history": history, "suggestions": [dict(one) for one in suggestions], "measure": measure}
+        body |= {"pool": pool, "labels": dict(labels or {}), "priority": priority}
         return JobView.model_validate(self._transport.request("POST", "/v1/jobs", json=body).json())
 
     def validate(
@@ -296,9 +301,6 @@ class Client(JobVerbs):
 
     def operators(self) -> list[OperatorView]:
         return OperatorsView.model_validate(self._get("/v1/operators")).operators
-
-    def workers(self) -> list[WorkerView]:
-        return WorkersView.model_validate(self._get("/v1/workers")).workers
 
     def create_token(
         self, name: str, scopes: list[str], *, expires_seconds: float | None = None

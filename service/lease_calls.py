@@ -23,7 +23,6 @@ from ..measure.messages import (
 from .errors import ProtocolRefused
 from .settings import Settings
 
-DRAIN_HEADER = "Tilewright-Worker"
 # A lease that is lost has no time left, and the protocol has no word for zero.
 _NO_TIME = 0.001
 

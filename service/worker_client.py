@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import httpx
+
 from ..measure.messages import (
     PROTOCOL,
+    Drain,
     Lease,
     LeaseLost,
     LeaseUpdate,
@@ -25,6 +28,9 @@ from ..measure.messages import (
 from .transport import ApiError, Transport
 
 M = TypeVar("M", Registration, Lease, LeaseUpdate)
+
+DRAIN_HEADER = "Tilewright-Worker"
+"""Of an answer without work: `drain` tells the worker to end."""
 
 _BY_CODE: dict[str, type[SourceError]] = {
     "token-needed": Unauthorized,
@@ -56,8 +62,12 @@ class WorkerClient:
 
     def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
         body = {**self._identity, "max_items": max_items, "wait_seconds": wait_seconds}
-        answer = self._post("/v1/leases", body, timeout=self._transport.timeout + wait_seconds)
-        return None if answer is None else self._read(Lease, answer)
+        answer = self._answer("/v1/leases", body, timeout=self._transport.timeout + wait_seconds)
+        if answer.status_code != 204:
+            return self._read(Lease, answer.json())
+        if answer.headers.get(DRAIN_HEADER) == "drain":
+            raise Drain
+        return None
 
     def start(self, lease: str, item: str, attempt: int) -> None:
         self._call(lease, "start", {"item": item, "attempt": attempt})
@@ -82,12 +92,15 @@ class WorkerClient:
 
     def _post(self, path: str, body: dict[str, Any], *, timeout: float | None = None) -> Any:
         """The answer's JSON, None for an empty one. Raises a SourceError."""
+        answer = self._answer(path, body, timeout=timeout)
+        return None if answer.status_code == 204 else answer.json()
+
+    def _answer(self, path: str, body: dict[str, Any], *, timeout: float | None = None) -> httpx.Response:
         try:
             # The worker has its own patience with a server that is out of reach.
-            answer = self._transport.request("POST", path, json=body, timeout=timeout, retry=False)
+            return self._transport.request("POST", path, json=body, timeout=timeout, retry=False)
         except ApiError as error:
             raise _as_source_error(error) from error
-        return None if answer.status_code == 204 else answer.json()
 
     def _read(self, kind: type[M], answer: Any) -> M:
         try:

@@ -13,7 +13,7 @@ from .. import job_control, paging
 from ..auth import CanReadJobs, CanWriteJobs
 from ..context import Context, Ctx
 from ..requests import ExtendRequest, JobRequest
-from ..submission import Submission
+from ..submission import Submission, in_pool
 from ..views import JobsView, JobView, ValidationView
 from ..waiting import poll, wait_seconds
 
@@ -24,14 +24,15 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 @router.post("", status_code=202, responses={200: {"model": ValidationView, "description": "validate_only"}})
 def create_job(
-    body: JobRequest, response: Response, context: Ctx, _: CanWriteJobs
+    body: JobRequest, response: Response, context: Ctx, principal: CanWriteJobs
 ) -> JobView | ValidationView:
     """Create a tuning job. It runs in the background; its state is at `Location`."""
+    body = in_pool(body, principal.pool)
     submission = Submission.of(body, context.parser, context.store, context.settings)
     if body.validate_only:
         response.status_code = 200
         return submission.view()
-    job = submission.store(context.store, context.settings)
+    job = submission.store(context.store, context.settings, principal.id or "")
     context.dispatcher.wake()
     response.headers["Location"] = f"/v1/jobs/{job.id}"
     return context.presenter.job(job)

@@ -13,7 +13,6 @@ from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
 from ..context import Ctx
 from ..lease_calls import (
-    DRAIN_HEADER,
     Caller,
     integer,
     lease_message,
@@ -24,6 +23,7 @@ from ..lease_calls import (
     update_message,
 )
 from ..waiting import poll
+from ..worker_client import DRAIN_HEADER
 
 _LOOK_EVERY = 0.05
 

@@ -67,6 +67,7 @@ def test_a_worker_that_attaches_is_told_its_id_and_its_durations(api: Api) -> No
 def test_an_attached_worker_is_listed(api: Api, caller: Caller) -> None:
     (worker,) = api.http.get("/v1/workers", headers=caller.headers).json()["workers"]
     assert worker.pop("seen_seconds_ago") < 10
+    assert worker.pop("registered_at") == worker.pop("state_at")
     assert worker == {
         "id": caller.worker,
         "name": "w1",
@@ -75,7 +76,14 @@ def test_an_attached_worker_is_listed(api: Api, caller: Caller) -> None:
         "hardware": HARDWARE,
         "facts": FACTS,
         "labels": {"rack": "3"},
+        "pool": None,
         "versions": {"codegen": "7"},
+        "protocol": 1,
+        "until": None,
+        "lease": None,
+        "trial": None,
+        "settled": 0,
+        "failed": 0,
     }
 
 
