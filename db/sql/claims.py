@@ -10,6 +10,7 @@ from sqlalchemy import (
     Row,
     Select,
     bindparam,
+    cast,
     exists,
     insert,
     literal,
@@ -92,7 +93,7 @@ def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | No
     passed: list[str] = []  # others hold all that these have, and have not committed yet
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
         query = (
-            _items(literal(_best_seconds(conn, job.id), Double()))
+            _items(cast(literal(_best_seconds(conn, job.id)), Double))
             .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
             .order_by(trials.c.number)
             .limit(count)
