@@ -121,6 +121,15 @@ class LeaseItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What a trial of a lease is: its program, the description of its target, the facts of the hardware."""
+
+    program: str
+    description: str
+    facts: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     id: str
     worker: str

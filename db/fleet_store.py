@@ -1,9 +1,9 @@
 """The part of a store's contract that measurement needs: workers, and trials leased to them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from .fleet_records import Lease, LeaseState, LostLease, NewWorker, OpenWork, Worker
+from .fleet_records import Lease, LeaseState, LostLease, Measured, NewWorker, OpenWork, Worker
 from .records import Settlement
 from .words import WorkerState
 from .worker_control_store import WorkerControlStore
@@ -77,10 +77,19 @@ class LeaseStore(Protocol):
         A lease whose trials are all settled, or that was released, is past: no effect.
         """
 
-    def settle(self, lease: str, settlements: Sequence[Settlement]) -> LeaseState:
+    def measured(self, lease: str, trials: Sequence[str]) -> dict[str, Measured]:
+        """What those of these trials are that the lease was granted, by their ids."""
+
+    def settle(
+        self,
+        lease: str,
+        settlements: Sequence[Settlement],
+        instead: Mapping[str, Settlement] | None = None,
+    ) -> LeaseState:
         """Store results, update the best-known schedules in the same transaction, and renew the lease.
 
-        The same settlement again has no effect. A late one, whose lease expired, is accepted while its
+        Of a trial in `instead` that is stored, whatever was handed in: the service does not believe it. The
+        same settlement again has no effect. A late one, whose lease expired, is accepted while its
         trial was not granted again; then the state's `ttl` is 0 and `cancelled` names the rest of the
         lease. Refused ones raise after all others have been stored: LeaseLost for trials granted to
         somebody else, SettlementMismatch for another result of a settled attempt. One InvalidValue refuses

@@ -21,6 +21,7 @@ from .context import Context
 from .dispatch import Searching
 from .errors import MEDIA_TYPE, ServiceError
 from .limits import BodyLimits
+from .plausible import Roofline
 from .presenter import Presenter
 from .routes import (
     crashes,
@@ -71,6 +72,7 @@ def create_app(
         parser=parser,
         presenter=Presenter(store, parser),
         work=WorkWatch(store),
+        roofline=Roofline(store, parser),
         stopping=stopping or threading.Event(),
         schema=store.schema_version(),
     )

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from ..db.store import Store
 from .dispatch import Searching
+from .plausible import Roofline
 from .presenter import Presenter
 from .settings import Settings
 from .work_watch import WorkWatch
@@ -26,6 +27,7 @@ class Context:
     parser: WorkloadParser
     presenter: Presenter
     work: WorkWatch
+    roofline: Roofline
     stopping: threading.Event
     schema: str
 

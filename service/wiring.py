@@ -10,7 +10,7 @@ from typing import Any
 
 import rfc8785
 
-from ..compiler import CODEGEN_VERSION, interpret, ir, topi
+from ..compiler import CODEGEN_VERSION, interpret, ir, roofline, topi
 from ..compiler.schedule import ScheduleError, Trace, TraceError
 from ..compiler.target import Hardware, Target, TargetError
 from .workloads import SpecError, TargetSpec, Workload, check_knobs
@@ -64,6 +64,11 @@ class CompilerParser:
 
     def flops(self, program: str) -> float | None:
         return float(ir.flop_count(ir.from_json(json.loads(program)))) or None
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - one parser lives as long as its server
+    def least_seconds(self, program: str, target: str, facts: str) -> float:
+        func = ir.from_json(json.loads(program))
+        return roofline.least_seconds(func, json.loads(target), json.loads(facts))
 
     @lru_cache(maxsize=1)  # noqa: B019 - one parser lives as long as its server
     def operators(self) -> Mapping[str, Mapping[str, Any]]:

@@ -61,6 +61,10 @@ class WorkloadParser(Protocol):
     def flops(self, program: str) -> float | None:
         """Floating-point operations of one call of a stored program; None where they cannot be counted."""
 
+    def least_seconds(self, program: str, target: str, facts: str) -> float:
+        """Seconds that no call of a stored program can take less than for a stored target, on a device of
+        these facts (JSON): whoever reports less has not measured it."""
+
     def operators(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON Schema of each operator of the library, by its name."""
 

@@ -85,7 +85,9 @@ def renew_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[st
 def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Hand results in; this renews too. The same result again gets the same answer."""
     call = Caller.of(body, "results").fields
-    state = context.store.settle(lease_id, [settlement(result) for result in results(call)])
+    settlements = [settlement(result) for result in results(call)]
+    instead = context.roofline.instead(lease_id, settlements)
+    state = context.store.settle(lease_id, settlements, instead)
     return update_message(state).to_json()
 
 
