@@ -13,7 +13,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
+from .build_store import BuildStore
 from .fleet_store import FleetStore
+from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
@@ -267,7 +269,9 @@ class Store(
     OutsideStore,
     ScheduleStore,
     FleetStore,
+    HealthStore,
     TokenStore,
+    BuildStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""
@@ -284,6 +288,10 @@ class Store(
 
     def leadership(self) -> Leadership:
         """What decides which of several processes leads: of one file it is the one that is `serving`."""
+
+    def mark(self) -> str:
+        """A text that no earlier call gave once anything in the database has changed since; while nothing
+        has, the same one again. What was acknowledged before the call counts. It costs less than a query."""
 
     def schema_version(self) -> str: ...
 

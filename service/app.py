@@ -20,10 +20,14 @@ from .auth import Authentication
 from .context import Context
 from .dispatch import Searching
 from .errors import MEDIA_TYPE, ServiceError
+from .fresh import Fresh
+from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .plausible import Roofline
 from .presenter import Presenter
 from .routes import (
+    artifacts,
+    builds,
     crashes,
     events,
     health,
@@ -65,26 +69,47 @@ def create_app(
         generate_unique_id_function=_operation_id,
         responses=_PROBLEM,
     )
+    stopping = stopping or threading.Event()
+    fresh = Fresh(store)
     app.state.context = Context(
         store=store,
         settings=settings,
         dispatcher=dispatcher,
         parser=parser,
         presenter=Presenter(store, parser),
-        work=WorkWatch(store),
+        work=WorkWatch(store, stopping),
+        fresh=fresh,
         roofline=Roofline(store, parser),
-        stopping=stopping or threading.Event(),
+        stopping=stopping,
         schema=store.schema_version(),
     )
     routes: list[BaseRoute] = []
-    fleet = (workers, leases, crashes)
-    for module in (jobs, trials, outside, events, operators, schedules, *fleet, tokens, health):
+    for module in (
+        jobs,
+        trials,
+        outside,
+        events,
+        operators,
+        schedules,
+        workers,
+        leases,
+        builds,
+        artifacts,
+        crashes,
+        tokens,
+        health,
+    ):
         app.include_router(module.router)
         routes += module.router.routes
     problems.install(app, routes, ServiceError, StoreError, MessageError)
     # The last one added is the outermost: a request is traced, then known, then read.
-    app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
-    app.add_middleware(Authentication, tokens=store, host=settings.host)
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=settings.max_body_bytes,
+        max_depth=settings.max_json_depth,
+        max_artifact_bytes=settings.max_artifact_bytes,
+    )
+    app.add_middleware(Authentication, tokens=KnownTokens(store, fresh), host=settings.host)
     app.add_middleware(Tracing)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app

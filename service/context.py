@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from ..db.store import Store
 from .dispatch import Searching
+from .fresh import Fresh
 from .plausible import Roofline
 from .presenter import Presenter
 from .settings import Settings
@@ -27,12 +28,13 @@ class Context:
     parser: WorkloadParser
     presenter: Presenter
     work: WorkWatch
+    fresh: Fresh
     roofline: Roofline
     stopping: threading.Event
     schema: str
 
 
-def _context(request: Request) -> Context:
+async def _context(request: Request) -> Context:  # what is not asynchronous is called in a thread
     context: Context = request.app.state.context
     return context
 

@@ -13,7 +13,6 @@ from sqlalchemy import (
     cast,
     exists,
     insert,
-    literal,
     literal_column,
     null,
     select,
@@ -27,6 +26,7 @@ from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
 from .part import new_id
+from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
 from .turns import charge, has_due, measurable, next_job, serves
 
@@ -50,6 +50,8 @@ def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float
     """Lease a worker up to `count` trials of one job that it may measure: those to be timed again first, else
     of the job whose turn it is. None where nothing is queued."""
     _poison_queued(conn, worker.hardware, now)
+    if worker.run_only:
+        fail_unbuildable(conn, jobs.c.hardware == worker.hardware, now)
     found = _due_items(conn, worker, count) or _queued_items(conn, worker, count)
     if found is None:
         return None
@@ -85,23 +87,29 @@ def _due_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
         .order_by(retimings.c.turn, retimings.c.place)
         .limit(count)
     )
-    rows = conn.execute(query.with_for_update(skip_locked=True, of=trials)).all()
+    rows = _locked(conn, worker, query)
     return (first, rows) if rows else None
 
 
 def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
-    passed: list[str] = []  # others hold all that these have, and have not committed yet
+    # Others hold all that these have and have not committed yet, or nothing of theirs is built.
+    passed: list[str] = []
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
         query = (
-            _items(cast(literal(_best_seconds(conn, job.id)), Double))
+            _items(cast(_best_seconds(conn, job.id), Double()))
             .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
             .order_by(trials.c.number)
             .limit(count)
         )
-        if rows := conn.execute(query.with_for_update(skip_locked=True, of=trials)).all():
+        if rows := _locked(conn, worker, query):
             return job, rows
         passed.append(job.id)
     return None
+
+
+def _locked(conn: Connection, worker: Row[Any], query: Select[Any]) -> Sequence[Row[Any]]:
+    query = built(query) if worker.run_only else query
+    return conn.execute(query.with_for_update(skip_locked=True, of=trials)).all()
 
 
 def _items(best_seconds: ColumnElement[Any]) -> Select[Any]:

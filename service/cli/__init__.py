@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from . import config, crashes, db, jobs, search, token, worker, workers
+from . import builder, config, crashes, db, jobs, search, token, worker, workers
 from .best import best
 from .exits import EXIT_CODES, KNOWN_ERRORS, Exit, exit_code
 from .output import say
@@ -50,12 +50,12 @@ app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("tune-tasks")(tune_tasks)
 app.command("best")(best)
-for group in (jobs, worker, workers, crashes, search, token, config, db):
+for group in (jobs, worker, workers, crashes, builder, search, token, config, db):
     app.add_typer(group.app)
 
 
 def main() -> None:
-    """The entry point of the `tilewright` program."""
+    """Runs the command of this process's arguments; the program itself is `service.command`."""
     sys.exit(run(sys.argv[1:]))
 
 
@@ -67,7 +67,9 @@ def run(arguments: Sequence[str]) -> int:
         if words := _words(error):  # none: the help was asked for, and shown
             say(f"tilewright: {words}; see --help")
         return Exit.USAGE
-    except typer.Abort:
+    except typer.Abort as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            say("tilewright: interrupted")
         return Exit.INTERRUPTED
     except KNOWN_ERRORS as error:
         say(f"tilewright: {error}")

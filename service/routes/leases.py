@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
@@ -11,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
+from ..build_calls import run_lease
 from ..context import Ctx
 from ..lease_calls import (
     Caller,
@@ -22,12 +25,16 @@ from ..lease_calls import (
     text,
     update_message,
 )
-from ..waiting import poll
 from ..worker_client import DRAIN_HEADER
 
-_LOOK_EVERY = 0.05
-
 router = APIRouter(prefix="/v1/leases", tags=["workers"])
+
+_BUILD_TAKES = 0.05
+"""Seconds until a device without a compiler asks again for work whose program is not built yet."""
+
+_ENDS, _HELD_BACK = ("draining", "retired"), ("paused", "quarantined")
+_STATE_EVERY, _STATE_SEEN = 0.5, 5.0
+"""Seconds until a worker that waits and is held back, or is not, finds that its state has changed."""
 
 Call = Annotated[dict[str, Any], Body()]
 
@@ -43,14 +50,8 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
     wait = min(settings.lease_wait, seconds(body, "wait_seconds"))
     worker = await run_in_threadpool(context.store.worker, caller.worker)
-    looks = 0
 
-    async def look() -> Lease | None:
-        nonlocal looks
-        looks += 1
-        # The first look claims outright: it also tells the store that the worker is there.
-        if looks > 1 and not await context.work.may_have_work(worker):
-            return None
+    async def claim() -> Lease | None:
         # A worker that hung up would leave its candidates lying until the lease expires.
         if await request.is_disconnected():
             return None
@@ -58,12 +59,27 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
             context.store.claim, caller.worker, caller.session, worker.hardware, most, settings.lease_seconds
         )
 
-    lease = await poll(context, look, wait, _LOOK_EVERY)
+    deadline = time.monotonic() + wait
+    # Once at first, whether there is work or not: it also tells the store that the worker is there.
+    lease = await claim()
+    while lease is None and (left := deadline - time.monotonic()) > 0:
+        worker = await run_in_threadpool(context.store.worker, caller.worker)
+        if worker.state in _ENDS or context.stopping.is_set():
+            break
+        if worker.state in _HELD_BACK:  # there may be work, but not for it
+            await asyncio.sleep(min(_STATE_EVERY, left))
+            continue
+        if not await context.work.turn(worker, min(_STATE_SEEN, left)):
+            continue
+        if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
+            await asyncio.sleep(min(_BUILD_TAKES, left))
+            continue
+        lease = await claim()
     if lease is None:
-        now = await run_in_threadpool(context.store.worker, caller.worker)
-        headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
-        return Response(status_code=204, headers=headers)
-    return JSONResponse(lease_message(lease, settings).to_json())
+        worker = await run_in_threadpool(context.store.worker, caller.worker)
+        return Response(status_code=204, headers={DRAIN_HEADER: "drain"} if worker.state in _ENDS else {})
+    message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
+    return JSONResponse(message.to_json())
 
 
 @router.post("/{lease_id}:start")

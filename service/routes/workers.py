@@ -44,8 +44,9 @@ def attach_worker(
             protocol=hello.protocol,
             versions=json.dumps(hello.versions),
             labels=json.dumps(hello.labels),
-            codegen_version=hello.versions.get("codegen", ""),
+            codegen_version=_codegen_version(hello, context),
             pool=principal.pool,
+            run_only=hello.run_only,
         )
     )
     context.dispatcher.wake()
@@ -146,6 +147,11 @@ def remove_worker(worker: str, body: RemoveRequest, context: Ctx, principal: IsA
 def _changed(context: Context, change: WorkerChange) -> WorkerChangeView:
     context.dispatcher.wake()
     return context.presenter.worker_change(change)
+
+
+def _codegen_version(hello: WorkerHello, context: Context) -> str:
+    """Of a device that only runs, that of its builders, which is the server's own."""
+    return context.parser.codegen_version() if hello.run_only else hello.versions.get("codegen", "")
 
 
 def _check_hardware(hello: WorkerHello, context: Context) -> None:
