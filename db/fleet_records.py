@@ -165,6 +165,18 @@ class LeaseState:
 
 
 @dataclass(frozen=True, slots=True)
+class Stall:
+    """Nothing was heard of a running job `since`: what it waits for, by the number of its oldest trial that
+    is not settled. `worker`, by its name, runs that (`started`) or holds it; None: no worker does, or (no
+    `number`) the search has proposed nothing that is not settled."""
+
+    since: float
+    number: int | None
+    worker: str | None
+    started: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LostLease:
     """A lease that has ended. `blamed` was running and goes back once; `poisoned` will not run there again.
 

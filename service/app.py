@@ -76,7 +76,7 @@ def create_app(
         settings=settings,
         dispatcher=dispatcher,
         parser=parser,
-        presenter=Presenter(store, parser),
+        presenter=Presenter(store, parser, 3 * (settings.build_seconds + settings.run_seconds)),
         work=WorkWatch(store, stopping),
         fresh=fresh,
         roofline=Roofline(store, parser),

@@ -10,7 +10,8 @@ from ..fleet_records import LeaseState
 from ..records import Settlement
 from .digest import digest_of
 from .health import note_baseline
-from .lease_ends import close_lease, forgive
+from .job_rows import is_over, job_row
+from .lease_ends import close_lease, forgive, is_fault, may_try_again, requeue
 from .lease_rows import is_lost, lease_state, open_attempts
 from .retimings import is_wanted_again, take_retiming
 from .tables import attempts, hardware, jobs, leases, targets, trials, workloads
@@ -52,6 +53,10 @@ def settle_one(
     if is_wanted_again(conn, row.id, row.outcome):
         take_retiming(conn, row.id, stored, lease.worker, now)
         count_result(conn, lease.worker, stored)
+        return None
+    if is_fault(stored) and not is_over(job_row(conn, row.job).state) and may_try_again(conn, row):
+        count_result(conn, lease.worker, stored)
+        requeue(conn, row.id)
         return None
     codegen_version = settlement.codegen_version or lease.codegen_version
     write_result(conn, row, stored, lease.worker, codegen_version, now)

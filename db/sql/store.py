@@ -20,6 +20,7 @@ from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .serving import ServingPart
+from .stalls import StallPart
 from .tokens import TokenPart
 from .trials import TrialPart
 from .worker_control import WorkerControlPart
@@ -40,6 +41,7 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
+    StallPart,
     HealthPart,
     TokenPart,
     ServingPart,

@@ -213,6 +213,9 @@ def _details(job: JobView) -> str:
         f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}",
         f"  progress  {describe(job.progress)}",
     ]
+    if job.stalled is not None:
+        lines.append(f"  {job.stalled}")
+    lines += [f"  warning   {warning}" for warning in job.warnings]
     if job.best is not None:
         lines.append(f"  best      {speed(job.best.seconds, job.best.gflops)} in trial {job.best.trial}")
     if job.model is not None:
