@@ -1,6 +1,11 @@
 """A trial is tried again when its worker failed, and not when it failed itself."""
 
+import pytest
+from sqlalchemy import select, update
+
+from tilewright.db import Conflict
 from tilewright.db.fleet_store import MAX_ATTEMPTS
+from tilewright.db.sql.tables import attempts
 
 
 def attempt(scene, result, name="rig"):
@@ -65,3 +70,18 @@ def test_a_fault_on_a_trial_of_a_job_that_is_over_is_its_result(scene, failure):
     scene.store.cancel_job(job.id)
     scene.store.settle(lease.id, [failure(lease.items[0], "worker_lost")])
     assert scene.outcomes(job) == ["worker_lost"]
+
+
+def test_property_5_a_device_measures_one_thing_at_a_time(scene):
+    """The database itself refuses a second running attempt of a worker, whoever writes it."""
+    scene.searched(2)
+    rig = scene.worker()
+    lease = scene.claim(rig)
+    scene.store.start(lease.id, lease.items[0].trial, 1)
+    second = attempts.c.trial == lease.items[1].trial
+    with pytest.raises(Conflict), scene.store._database.write() as conn:
+        conn.execute(update(attempts).where(second).values(state="started"))
+    scene.store.start(lease.id, lease.items[1].trial, 1)
+    with scene.store._database.read() as conn:
+        running = select(attempts.c.trial).where(attempts.c.worker == rig.id, attempts.c.state == "started")
+        assert conn.execute(running).scalars().all() == [lease.items[1].trial]
