@@ -25,6 +25,7 @@ SLACK = 4.0
 SELECTED_SLACK = 64.0
 """The same, where a selection may leave out parts, as the padding of a small image does."""
 
+_PROCESSORS = ("llvm", "c")
 _CALL_CYCLES = 2
 _STORES = 128  # bytes a cycle
 _UNKNOWN_BITS = 2048
@@ -39,12 +40,14 @@ def least_seconds(func: ir.PrimFunc, target: Mapping[str, Any], facts: Mapping[s
     """
     threads = target.get("num-threads")
     threads = threads if type(threads) is int and threads > 0 else 1
-    steps = _vector_cycles(func, _vector_bits(facts)) / (UNITS * CLOCK * threads)
+    processor = target.get("kind") in _PROCESSORS and not facts.get("accelerator")
+    # Of a device that is no processor nothing is known but what it reports.
+    steps = _vector_cycles(func, _vector_bits(facts)) / (UNITS * CLOCK * threads) if processor else 0.0
     peak = _positive(facts.get("peak_flops"))
     if peak is not None:
         steps = max(steps, 2 * compulsory_steps(func) / (SLACK * peak))
     written = sum(prod(poly(n).const or 0 for n in b.shape) * b.dtype.bits / 8 for b in func.outputs)
-    stores = written / (_STORES * CLOCK * threads)
+    stores = written / (_STORES * CLOCK * threads) if processor else 0.0
     bandwidth = _positive(facts.get("peak_bytes_per_second"))
     caches = _positive(facts.get("l3")) or _positive(facts.get("l2")) or 0.0
     # What fits a cache need not reach the memory; of what does not, that part stays there.

@@ -62,6 +62,17 @@ def open_client(settings: Settings) -> Client:
         raise CommandError(str(error), Exit.SETTINGS) from error
 
 
+def parse_labels(labels: list[str]) -> dict[str, str]:
+    """`key=value` each. Raises CommandError."""
+    parsed: dict[str, str] = {}
+    for label in labels:
+        key, equals, value = label.partition("=")
+        if not equals or not key:
+            raise CommandError(f"--label {label!r} is not of the form key=value", Exit.USAGE)
+        parsed[key] = value
+    return parsed
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8").strip()

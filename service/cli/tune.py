@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ...db.words import HISTORIES
+from ...db.words import HISTORIES, MAX_PRIORITY
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
-from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, parse_labels, settings_of
 from .output import say, show
 from .progress import follow, speed, state_line
 from .report import model_line, time_line
@@ -59,6 +59,17 @@ def tune(
         typer.Option(help="A JSON file with schedules to try first: a trace, or a list of them."),
     ] = None,
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
+    pool: Annotated[str | None, typer.Option(help="With --url: only workers of this pool measure.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="With --url: key=value that a worker must have. May be given several times."),
+    ] = None,
+    priority: Annotated[
+        int,
+        typer.Option(
+            min=-MAX_PRIORITY, max=MAX_PRIORITY, help="With --url: each step is twice the share of workers."
+        ),
+    ] = 0,
     url: Url = None,
     token_file: TokenFile = None,
     insecure_http: InsecureHttp = False,
@@ -103,6 +114,9 @@ def tune(
             strategy=strategy,
             history=history,
             suggestions=suggestions,
+            pool=pool,
+            labels=parse_labels(label or []),
+            priority=priority,
         )
         say(f"{job.id} is submitted to {client.url}; `tilewright jobs cancel {job.id}` ends it")
         job = follow(client, job.id)

@@ -11,7 +11,7 @@ import typer
 from ...measure.messages import SourceUnreachable
 from ..worker_client import WorkerClient
 from .exits import CommandError, Exit
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, parse_labels, settings_of
 from .output import say, show, show_json_line, table
 
 app = typer.Typer(name="worker", help="Measure candidates on this machine.", no_args_is_help=True)
@@ -62,7 +62,7 @@ def run(
             client.transport.handshake()
         except SourceUnreachable as error:
             say(f"{error}; trying for {attach_seconds:g} s")
-        hello = probe(name or _host_name(), _parse_labels(label or []))
+        hello = probe(name or _host_name(), parse_labels(label or []))
         try:
             with Runner() as runner:
                 code = work(
@@ -85,7 +85,7 @@ def show_probe(name: Name = None, label: Labels = None, as_json: AsJson = False)
     """What this machine would say of itself when it attaches. Sends nothing."""
     from ...measure.probe import probe
 
-    hello = probe(name or _host_name(), _parse_labels(label or [])).to_json()
+    hello = probe(name or _host_name(), parse_labels(label or [])).to_json()
     del hello["session"]
 
     def human() -> str:
@@ -108,16 +108,6 @@ def show_runner_script() -> None:
 
 def _host_name() -> str:
     return platform.node() or "worker"
-
-
-def _parse_labels(labels: list[str]) -> dict[str, str]:
-    parsed: dict[str, str] = {}
-    for label in labels:
-        key, equals, value = label.partition("=")
-        if not equals or not key:
-            raise CommandError(f"--label {label!r} is not of the form key=value", Exit.USAGE)
-        parsed[key] = value
-    return parsed
 
 
 def _plain(value: object) -> str:

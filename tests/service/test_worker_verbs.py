@@ -376,3 +376,10 @@ def test_candidates_that_took_workers_with_them_are_listed_and_cleared(
     )
     assert admin.crashes() == []
     assert tw("crashes", "clear", "candidate0")[0] == 1
+
+
+def test_a_client_asks_for_workers_and_a_share(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    with Client(api.url) as client:
+        job = client.submit(MATMUL, pool="lab-b", labels={"board": "rpi4"}, priority=1)
+    assert run(["jobs", "show", job.id, "--url", api.url]) == 0
+    assert "  workers   of pool lab-b, with board=rpi4, priority 1" in capsys.readouterr().out.splitlines()
