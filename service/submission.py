@@ -62,8 +62,8 @@ class Submission:
             budget=BudgetView(**budget.model_dump()),
         )
 
-    def store(self, store: Store, settings: Settings, account: str = "") -> Job:
-        """Create the job, whose trials count to the share of `account`; without a worker for it, it is
+    def store(self, store: Store, settings: Settings, owner: str | None, trace_id: str) -> Job:
+        """Create the job, whose trials count to the share of its owner; without a worker for it, it is
         `waiting` from the start and says for what."""
         request = self.request
         w = self.workload
@@ -87,9 +87,11 @@ class Submission:
                 pool=request.pool,
                 labels=json.dumps(request.labels, sort_keys=True),
                 priority=request.priority,
-                account=account,
+                account=owner or "",
                 origin="outside" if request.measure == "outside" else "http",
                 spec=json.dumps(request.model_dump(), separators=(",", ":")),
+                owner=owner,
+                trace_id=trace_id,
             )
         )
         reason = None if job.origin == "outside" else waits_for(Needs.of(job), store.workers())

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from ..measure.health_messages import HealthReport, HealthUpdate
 from ..measure.messages import (
     PROTOCOL,
     Drain,
@@ -27,7 +28,7 @@ from ..measure.messages import (
 )
 from .transport import ApiError, Transport
 
-M = TypeVar("M", Registration, Lease, LeaseUpdate)
+M = TypeVar("M", Registration, Lease, LeaseUpdate, HealthUpdate)
 
 DRAIN_HEADER = "Tilewright-Worker"
 """Of an answer without work: `drain` tells the worker to end."""
@@ -82,6 +83,10 @@ class WorkerClient:
     def release(self, lease: str) -> None:
         self._call(lease, "release", {})
 
+    def health(self, report: HealthReport) -> HealthUpdate:
+        path = f"/v1/workers/{self._identity['worker']}:health"
+        return self._read(HealthUpdate, self._post(path, {**self._identity, "report": report.to_json()}))
+
     def leave(self) -> None:
         """Say that this worker ends, so that it is offline at once. No effect before `register`."""
         if self._identity:
@@ -113,6 +118,6 @@ class WorkerClient:
 
 def as_source_error(error: ApiError) -> SourceError:
     """A refusal as a worker or builder hears it."""
-    if error.status >= 500:
+    if error.status >= 500 or error.status == 429:
         return SourceUnreachable(f"the server cannot serve now: {error}")
     return _BY_CODE.get(error.code, SourceRefused)(str(error))

@@ -1,74 +1,72 @@
-"""The client's verbs for workers, and for the candidates that took some with them."""
+"""What a client can do to the workers of a server, and to the candidates that took some with them.
+
+A worker is named by its name or id; ApiError (404) lists the known ones. What changes one needs a token of scope
+`admin`. Where a verb does not fit the worker's state, ApiError (409) says which does.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import quote
 
-from .transport import Transport
-from .views import CrashesView, CrashView, WorkerChangeView, WorkersView, WorkerView
+from .calls import Call, Flow, change, get
+from .views import CrashesView, CrashView, WorkerChangeView, WorkerView
 
 
-class WorkerVerbs:
-    """A worker is named by its name or id; ApiError (404) lists the known ones.
+def worker(worker: str) -> Flow[WorkerView]:
+    """One worker: its state and the reason, what it measures, what it is."""
+    return WorkerView.model_validate((yield get(f"/v1/workers/{_part(worker)}")).json())
 
-    The verbs need a token of scope `admin`, and may be sent again: a call whose answer was lost has no second
-    effect. Where one does not fit the worker's state, ApiError (409) says which does.
-    """
 
-    _transport: Transport
+def pause_worker(worker: str, *, seconds: float | None = None, note: str = "") -> Flow[WorkerChangeView]:
+    """No more candidates for it: for so many seconds by the server's clock, or until it is resumed."""
+    body = {"seconds": seconds, "note": note}
+    return WorkerChangeView.model_validate((yield _act(worker, "pause", body)).json())
 
-    def workers(self) -> list[WorkerView]:
-        """All workers but removed ones, by name."""
-        return WorkersView.model_validate(self._transport.request("GET", "/v1/workers").json()).workers
 
-    def worker(self, worker: str) -> WorkerView:
-        answer = self._transport.request("GET", f"/v1/workers/{_part(worker)}")
-        return WorkerView.model_validate(answer.json())
+def resume_worker(worker: str) -> Flow[WorkerChangeView]:
+    """Let a paused or draining worker measure again."""
+    return WorkerChangeView.model_validate((yield _act(worker, "resume")).json())
 
-    def pause_worker(self, worker: str, *, seconds: float | None = None, note: str = "") -> WorkerChangeView:
-        """No more candidates for it: for so many seconds by the server's clock, or until it is resumed."""
-        return self._do(worker, "pause", {"seconds": seconds, "note": note})
 
-    def resume_worker(self, worker: str) -> WorkerChangeView:
-        """Let a paused or draining worker measure again."""
-        return self._do(worker, "resume")
+def drain_worker(worker: str, *, note: str = "") -> Flow[WorkerChangeView]:
+    """Have it finish the candidate that runs and end."""
+    return WorkerChangeView.model_validate((yield _act(worker, "drain", {"note": note})).json())
 
-    def drain_worker(self, worker: str, *, note: str = "") -> WorkerChangeView:
-        """Have it finish the candidate that runs and end."""
-        return self._do(worker, "drain", {"note": note})
 
-    def quarantine_worker(
-        self, worker: str, note: str, *, since_seconds: float | None = None
-    ) -> WorkerChangeView:
-        """No more candidates for it, and nothing counts that it measured since it attached, or in the last so
-        many seconds."""
-        return self._do(worker, "quarantine", {"note": note, "since_seconds": since_seconds})
+def quarantine_worker(
+    worker: str, note: str, *, since_seconds: float | None = None
+) -> Flow[WorkerChangeView]:
+    """No more candidates for it, and nothing counts that it measured since it was last known to be sound, or in
+    the last so many seconds."""
+    body = {"note": note, "since_seconds": since_seconds}
+    return WorkerChangeView.model_validate((yield _act(worker, "quarantine", body)).json())
 
-    def release_worker(self, worker: str, *, restore_results: bool = False) -> WorkerChangeView:
-        """Let a quarantined worker measure again; `restore_results`: what it measured before counts again."""
-        return self._do(worker, "release", {"restore_results": restore_results})
 
-    def remove_worker(
-        self, worker: str, *, note: str = "", discard_results: bool = False
-    ) -> WorkerChangeView:
-        """Its name attaches no more; `discard_results`: nothing that it ever measured counts."""
-        return self._do(worker, "remove", {"note": note, "discard_results": discard_results})
+def release_worker(worker: str, *, restore_results: bool = False) -> Flow[WorkerChangeView]:
+    """Let a quarantined worker measure again; `restore_results`: what it measured before counts again."""
+    body = {"restore_results": restore_results}
+    return WorkerChangeView.model_validate((yield _act(worker, "release", body)).json())
 
-    def crashes(self, hardware: str | None = None) -> list[CrashView]:
-        """The newest 500 candidates with which workers were lost."""
-        answer = self._transport.request("GET", "/v1/crashes", params={"hardware": hardware})
-        return CrashesView.model_validate(answer.json()).crashes
 
-    def clear_crash(self, candidate: str, hardware: str) -> None:
-        """Let a candidate run again on a kind of hardware."""
-        body = {"candidate": candidate, "hardware": hardware}
-        self._transport.request("POST", "/v1/crashes:clear", json=body, idempotent=True)
+def remove_worker(worker: str, *, note: str = "", discard_results: bool = False) -> Flow[WorkerChangeView]:
+    """Its name attaches no more; `discard_results`: nothing that it ever measured counts."""
+    body = {"note": note, "discard_results": discard_results}
+    return WorkerChangeView.model_validate((yield _act(worker, "remove", body)).json())
 
-    def _do(self, worker: str, verb: str, body: dict[str, Any] | None = None) -> WorkerChangeView:
-        path = f"/v1/workers/{_part(worker)}:{verb}"
-        answer = self._transport.request("POST", path, json=body, idempotent=True)
-        return WorkerChangeView.model_validate(answer.json())
+
+def crashes(hardware: str | None = None) -> Flow[list[CrashView]]:
+    """The newest 500 candidates with which workers were lost."""
+    return CrashesView.model_validate((yield get("/v1/crashes", {"hardware": hardware})).json()).crashes
+
+
+def clear_crash(candidate: str, hardware: str) -> Flow[None]:
+    """Let a candidate run again on a kind of hardware."""
+    yield change("/v1/crashes:clear", {"candidate": candidate, "hardware": hardware})
+
+
+def _act(worker: str, verb: str, body: dict[str, Any] | None = None) -> Call:
+    return change(f"/v1/workers/{_part(worker)}:{verb}", body)
 
 
 def _part(worker: str) -> str:

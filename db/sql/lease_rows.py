@@ -1,5 +1,6 @@
 """Rows of leases: reading them, who may still write, and what a worker is told."""
 
+import hmac
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, literal, or_, select, update
@@ -19,8 +20,9 @@ _ENDINGS = {
 }
 
 
-def find_lease(conn: Connection, lease_id: str) -> Row[Any]:
-    """The lease, locked, with `live_session`, `worker_state` and `seen_at` of its worker; NotFound."""
+def find_lease(conn: Connection, lease_id: str, session: str | None = None) -> Row[Any]:
+    """The lease, locked, with `live_session`, `worker_state` and `seen_at` of its worker; NotFound, also
+    where it is another session's than the given one."""
     row = conn.execute(
         select(leases, workers.c.session.label("live_session"), workers.c.state.label("worker_state"))
         .add_columns(workers.c.seen_at)
@@ -28,14 +30,14 @@ def find_lease(conn: Connection, lease_id: str) -> Row[Any]:
         .where(leases.c.id == lease_id)
         .with_for_update(of=leases)
     ).one_or_none()
-    if row is None:
+    if row is None or not (session is None or hmac.compare_digest(row.session.encode(), session.encode())):
         raise NotFound("lease", lease_id)
     return row
 
 
-def live_lease(conn: Connection, lease_id: str, now: float) -> Row[Any]:
+def live_lease(conn: Connection, lease_id: str, now: float, session: str | None = None) -> Row[Any]:
     """The lease of a session that is not superseded; its worker has been heard of."""
-    row = find_lease(conn, lease_id)
+    row = find_lease(conn, lease_id, session)
     if row.session != row.live_session:
         raise Superseded(f"a newer session of worker {row.worker} has registered")
     touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)

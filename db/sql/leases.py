@@ -37,11 +37,11 @@ class LeasePart(Part):
                 return None
             return grant(conn, row, min(max_items, MAX_LEASE_ITEMS), ttl, now)
 
-    def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
+    def start(self, lease: str, trial: str, attempt: int, session: str | None = None) -> LeaseState:
         check_int("attempt", attempt, 1)
         with self._database.write() as conn:
             now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row = live_lease(conn, lease, now, session)
             refuse_lost(row, now)
             item = attempt_row(conn, row, trial, attempt)
             if item is None:
@@ -50,11 +50,11 @@ class LeasePart(Part):
                 _run(conn, row, item, now)
             return lease_state(conn, row, row.expires_at - now)
 
-    def renew(self, lease: str, ttl: float) -> LeaseState:
+    def renew(self, lease: str, ttl: float, session: str | None = None) -> LeaseState:
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
             now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row = live_lease(conn, lease, now, session)
             if row.ending in ("settled", "released"):
                 return lease_state(conn, row, 0.0)
             refuse_lost(row, now)
@@ -72,6 +72,7 @@ class LeasePart(Part):
         self,
         lease: str,
         settlements: Sequence[Settlement],
+        session: str | None = None,
         instead: Mapping[str, Settlement] | None = None,
     ) -> LeaseState:
         if len(settlements) > MAX_LEASE_ITEMS:
@@ -84,7 +85,7 @@ class LeasePart(Part):
             check_settlement(settlement, f"instead[{trial!r}]")
         with self._database.write() as conn:
             now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row = live_lease(conn, lease, now, session)
             answers = [
                 settle_one(conn, row, each, (instead or {}).get(each.trial, each), now)
                 for each in settlements
@@ -95,9 +96,9 @@ class LeasePart(Part):
             raise answer
         return state
 
-    def release(self, lease: str) -> None:
+    def release(self, lease: str, session: str | None = None) -> None:
         with self._database.write() as conn:
-            row = find_lease(conn, lease)
+            row = find_lease(conn, lease, session)
             if row.closed_at is None:
                 end_lease(conn, row, "released", now_of(conn))
 

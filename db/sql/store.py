@@ -19,6 +19,7 @@ from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .stalls import StallPart
 from .tokens import TokenPart
@@ -44,6 +45,7 @@ class SqlStore(
     StallPart,
     HealthPart,
     TokenPart,
+    ServicePart,
     ServingPart,
     BuildPart,
 ):
