@@ -1,7 +1,7 @@
 """What a client can do to the workers of a server, and to the candidates that took some with them.
 
-A worker is named by its name or id; ApiError (404) lists the known ones. What changes one needs a token of scope
-`admin`. Where a verb does not fit the worker's state, ApiError (409) says which does.
+A worker is named by its name or id; ApiError (404) lists the known ones. What changes one needs a token of
+scope `admin`. Where a verb does not fit the worker's state, ApiError (409) says which does.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def drain_worker(worker: str, *, note: str = "") -> Flow[WorkerChangeView]:
 def quarantine_worker(
     worker: str, note: str, *, since_seconds: float | None = None
 ) -> Flow[WorkerChangeView]:
-    """No more candidates for it, and nothing counts that it measured since it was last known to be sound, or in
-    the last so many seconds."""
+    """No more candidates for it, and nothing counts that it measured since it was last known to be sound, or
+    in the last so many seconds."""
     body = {"note": note, "since_seconds": since_seconds}
     return WorkerChangeView.model_validate((yield _act(worker, "quarantine", body)).json())
 

@@ -106,7 +106,7 @@ def quarantine(
     note: Annotated[str, typer.Option(help="What is wrong with it.", show_default=False)],
     since: Annotated[
         str | None,
-        typer.Option(help="Results of the last 2h or so do not count; without it those since it attached."),
+        typer.Option(help="Results of so long do not count, such as 2h; without it since it was last sound."),
     ] = None,
     yes: Yes = False,
     url: Url = None,
@@ -116,7 +116,7 @@ def quarantine(
 ) -> None:
     """Give a worker no more candidates, and let what it measured not count: the next best is served."""
     ago = None if since is None else _seconds("--since", since)
-    which = "since it attached" if since is None else f"in the last {since}"
+    which = "since it was last known to be sound" if since is None else f"in the last {since}"
     with _client(url, token_file, insecure_http) as client:
         found = client.worker(worker)
         _confirm(yes, f"Quarantine {found.name}? What it measured {which} will not count.")
