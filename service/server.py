@@ -50,7 +50,7 @@ def serve(
             on_crash=lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
 
-    keeper = BuilderKeeper(store, builder_command(settings))
+    keeper = BuilderKeeper(store, builder_command(settings), said=settings.db)
 
     def started() -> None:
         if searcher is not None:

@@ -12,11 +12,12 @@ import typer
 from ...db.words import HISTORIES, MAX_PRIORITY
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
-from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, parse_labels, settings_of
+from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import say, show
 from .progress import follow, speed, state_line
 from .report import model_line, time_line
 from .tuning_here import tuning_here
+from .worker_options import parse_labels
 from .workload_argument import Workload, func_of, spec_of
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def tune(
             history=history,
             suggestions=suggestions,
             pool=pool,
-            labels=parse_labels(label or []),
+            labels=parse_labels(label),
             priority=priority,
         )
         say(f"{job.id} is submitted to {client.url}; `tilewright jobs cancel {job.id}` ends it")
