@@ -3,10 +3,10 @@
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, select, update
 
 from ..fleet_records import LostLease
-from ..fleet_store import MAX_LOSSES
+from ..fleet_store import MAX_ATTEMPTS, MAX_LOSSES
 from ..records import Settlement
 from ..words import OPEN_OUTCOMES
 from .job_rows import is_over
@@ -108,9 +108,28 @@ def _fate(conn: Connection, row: Row[Any], lease: Row[Any], blamed: bool, now: f
     if losses >= MAX_LOSSES:
         poison(conn, row, losses, now)
         return "poisoned"
+    if not again and blamed and not may_try_again(conn, row):
+        message = f"{MAX_ATTEMPTS} attempts to measure it were lost with their workers"
+        fail_trial(conn, row, Settlement(failure_kind="worker_lost", failure_message=message), now)
+        return "poisoned"
     if not again:
-        conn.execute(update(trials).where(trials.c.id == row.id).values(outcome="pending", started_at=None))
+        requeue(conn, row.id)
     return "blamed" if blamed else "returned"
+
+
+def is_fault(settlement: Settlement) -> bool:
+    """Whether a result says that the worker failed, not the candidate."""
+    return settlement.failure_kind == "worker_lost"
+
+
+def may_try_again(conn: Connection, trial: Row[Any]) -> bool:
+    """Whether a trial without a result has attempts left: those that came back untouched do not count."""
+    used = select(func.count()).where(attempts.c.trial == trial.id, attempts.c.state.in_(("settled", "lost")))
+    return trial.outcome in OPEN_OUTCOMES and conn.execute(used).scalar_one() < MAX_ATTEMPTS
+
+
+def requeue(conn: Connection, trial_id: str) -> None:
+    conn.execute(update(trials).where(trials.c.id == trial_id).values(outcome="pending", started_at=None))
 
 
 def _count_loss(conn: Connection, row: Row[Any], hardware: str, now: float) -> int:

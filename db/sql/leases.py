@@ -1,13 +1,13 @@
 """Leases: claim, start, renew, settle, release and sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, literal_column, select, update
 
 from ..checks import check_int, check_seconds, check_settlement
 from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
-from ..fleet_records import Lease, LeaseState, LostLease, OpenWork, labels_of
+from ..fleet_records import Lease, LeaseState, LostLease, Measured, OpenWork, labels_of
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
 from ..words import MEASURED_STATES
@@ -16,7 +16,7 @@ from .clock import now_of
 from .lease_ends import end_lease, end_open_lease, sweep_leases
 from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
 from .part import Part
-from .settling import attempt_row, renewed, settle_one
+from .settling import attempt_row, measured_query, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
 from .tables import attempts, crashes, jobs, leases, trials
 from .turns import has_due, has_queued
@@ -61,17 +61,35 @@ class LeasePart(Part):
             conn.execute(update(leases).where(leases.c.id == lease).values(ttl=ttl, expires_at=now + ttl))
             return lease_state(conn, row, ttl)
 
-    def settle(self, lease: str, settlements: Sequence[Settlement], session: str | None = None) -> LeaseState:
+    def measured(self, lease: str, trials: Sequence[str]) -> dict[str, Measured]:
+        if len(trials) > MAX_LEASE_ITEMS:
+            raise InvalidValue("trials", f"are {len(trials)}; a lease has at most {MAX_LEASE_ITEMS}")
+        with self._database.read() as conn:
+            rows = conn.execute(measured_query(lease, trials)).all()
+        return {row.id: Measured(row.program, row.description, row.facts) for row in rows}
+
+    def settle(
+        self,
+        lease: str,
+        settlements: Sequence[Settlement],
+        session: str | None = None,
+        instead: Mapping[str, Settlement] | None = None,
+    ) -> LeaseState:
         if len(settlements) > MAX_LEASE_ITEMS:
             raise InvalidValue(
                 "settlements", f"are {len(settlements)}; a lease has at most {MAX_LEASE_ITEMS}"
             )
         for i, settlement in enumerate(settlements):
             check_settlement(settlement, f"settlements[{i}]")
+        for trial, settlement in (instead or {}).items():
+            check_settlement(settlement, f"instead[{trial!r}]")
         with self._database.write() as conn:
             now = now_of(conn)
             row = live_lease(conn, lease, now, session)
-            answers = [settle_one(conn, row, settlement, now) for settlement in settlements]
+            answers = [
+                settle_one(conn, row, each, (instead or {}).get(each.trial, each), now)
+                for each in settlements
+            ]
             state = renewed(conn, row, now)
         refused = [answer for answer in answers if answer is not None]
         for answer in sorted(refused, key=lambda error: not isinstance(error, SettlementMismatch)):

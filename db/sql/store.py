@@ -23,6 +23,7 @@ from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .service import ServicePart
 from .serving import ServingPart
+from .stalls import StallPart
 from .tokens import TokenPart
 from .trials import TrialPart
 from .worker_control import WorkerControlPart
@@ -45,6 +46,7 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
+    StallPart,
     HealthPart,
     TokenPart,
     ServicePart,

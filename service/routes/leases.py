@@ -17,7 +17,6 @@ from ..build_calls import check_codegen, run_lease
 from ..change_route import MeasurementRoute
 from ..context import Context, Ctx
 from ..lease_calls import (
-    DRAIN_HEADER,
     Caller,
     in_protocol,
     integer,
@@ -29,6 +28,7 @@ from ..lease_calls import (
     text,
     update_message,
 )
+from ..worker_client import DRAIN_HEADER
 
 router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=MeasurementRoute)
 
@@ -40,6 +40,9 @@ _LONG_WAIT = 1.0
 
 _TOUCH_SECONDS = 10.0
 """A worker that waits is noted in the store as often as this; one that is not for a minute is offline."""
+_ENDS, _HELD_BACK = ("draining", "retired"), ("paused", "quarantined")
+_STATE_EVERY, _STATE_SEEN = 0.5, 5.0
+"""Seconds until a worker that waits and is held back, or is not, finds that its state has changed."""
 
 Call = Annotated[dict[str, Any], Body()]
 
@@ -78,18 +81,23 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     if not known or context.work.saw_work(worker) or await _is_long_unseen(context, worker):
         lease = await claim()
     while lease is None and (left := deadline - time.monotonic()) > 0:
-        if not await context.work.turn(worker, left):
+        worker = await run_in_threadpool(context.store.worker, caller.worker)
+        if worker.state in _ENDS or context.stopping.is_set():
             break
+        if worker.state in _HELD_BACK:  # there may be work, but not for it
+            await asyncio.sleep(min(_STATE_EVERY, left))
+            continue
+        if not await context.work.turn(worker, min(_STATE_SEEN, left)):
+            continue
         if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
             await asyncio.sleep(min(_BUILD_TAKES, left))
             continue
         lease = await claim()
     if lease is None:
-        now = await run_in_threadpool(context.store.worker, caller.worker)
-        if now.session != caller.session:
+        worker = await run_in_threadpool(context.store.worker, caller.worker)
+        if worker.session != caller.session:
             await claim()  # says so
-        headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
-        return Response(status_code=204, headers=headers)
+        return Response(status_code=204, headers={DRAIN_HEADER: "drain"} if worker.state in _ENDS else {})
     context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(in_protocol(message.to_json(), body["protocol"]))
@@ -121,9 +129,10 @@ def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[s
     """Hand results in; this renews too. The same result again gets the same answer."""
     caller = Caller.of(body, "results")
     said = [settlement(result) for result in results(body)]
-    state = context.store.settle(lease_id, said, caller.session)
+    instead = context.roofline.instead(lease_id, said)
+    state = context.store.settle(lease_id, said, caller.session, instead)
     for result in said:
-        context.metrics.settled.labels(outcome_of(result)).inc()
+        context.metrics.settled.labels(outcome_of(instead.get(result.trial, result))).inc()
     return update_message(state).to_json()
 
 
