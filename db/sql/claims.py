@@ -3,13 +3,26 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, bindparam, exists, func, insert, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    exists,
+    func,
+    insert,
+    null,
+    select,
+    update,
+)
 
 from ..fleet_records import Lease, LeaseItem
-from ..fleet_store import MAX_LEASE_ITEMS, MAX_LOSSES
+from ..fleet_store import MAX_LOSSES
 from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
+from .locks import keep_jobs, lock_jobs
 from .part import new_id
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
 
@@ -24,14 +37,14 @@ _ITEM = (
     targets.c.description,
     trials.c.trace,
     trials.c.input_seed,
+    jobs.c.state.label("job_state"),
 )
 
 
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
-    _poison_queued(conn, worker.hardware, now)
-    rows = conn.execute(_wanted_again(worker.hardware).limit(count)).all()
-    rows = rows or conn.execute(_queued_items(worker.hardware).limit(count)).all()
+    rows = _taken(conn, _wanted_again(worker.hardware).limit(count))
+    rows = rows or _taken(conn, _queued_items(worker.hardware).limit(count))
     if not rows:
         return None
     lease_id = new_id("lease")
@@ -39,8 +52,22 @@ def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float
     _hand_over(conn, lease_id, worker, rows, now)
     for job in {row.job: None for row in rows}:
         _wake(conn, job, now)
-    items = tuple(LeaseItem(**row._mapping) for row in rows)
+    items = tuple(LeaseItem(**{name: row._mapping[name] for name in LeaseItem.__slots__}) for row in rows)
     return Lease(id=lease_id, worker=worker.id, ttl=ttl, items=items)
+
+
+def _taken(conn: Connection, query: Select[Any]) -> Sequence[Row[Any]]:
+    """What a query finds, in jobs that nobody pauses or ends meanwhile, and in trials that nobody else is
+    granted."""
+    seen = {row.job: row.job_state for row in conn.execute(query).all()}
+    if not seen:
+        return []
+    waiting = [job for job, state in seen.items() if state == "waiting"]
+    lock_jobs(conn, waiting)  # they will be woken
+    states = keep_jobs(conn, seen)
+    kept = [job for job, state in states.items() if state == "running" or job in waiting]
+    locked = query.where(jobs.c.id.in_(kept)).with_for_update(skip_locked=True, of=trials, key_share=True)
+    return conn.execute(locked).all()
 
 
 def _is_free(hardware: str) -> Any:
@@ -66,7 +93,6 @@ def _wanted_again(hardware: str) -> Select[Any]:
         .join(targets, jobs.c.target == targets.c.key)
         .where(_is_free(hardware), retimings.c.outcome == "pending")
         .order_by(jobs.c.seq, retimings.c.turn, retimings.c.place)
-        .with_for_update(skip_locked=True, of=trials)
     )
 
 
@@ -80,27 +106,33 @@ def _queued_items(hardware: str) -> Select[Any]:
         .join(targets, jobs.c.target == targets.c.key)
         .where(_is_queued(hardware))
         .order_by(jobs.c.seq, trials.c.number)
-        .with_for_update(skip_locked=True, of=trials)
     )
 
 
-def _poison_queued(conn: Connection, hardware: str, now: float) -> None:
+def has_poisoned(conn: Connection, hardware: str) -> bool:
+    """Whether any candidate is not to be run on this kind of hardware."""
+    return bool(conn.execute(select(exists().where(*_crashing(hardware)))).scalar_one())
+
+
+def settle_poisoned(conn: Connection, hardware: str, now: float) -> None:
     """Settle queued trials whose candidate has crashed this kind of hardware in an earlier trial or job."""
-    crashing = crashes.c.hardware == hardware, crashes.c.losses >= MAX_LOSSES
-    if not conn.execute(select(exists().where(*crashing))).scalar_one():
-        return
     again = exists().where(retimings.c.trial == trials.c.id, retimings.c.outcome == "pending")
     query = (
         select(trials, crashes.c.losses)
         .join_from(trials, jobs, trials.c.job == jobs.c.id)
         .join(crashes, crashes.c.candidate_key == trials.c.candidate_key)
-        .where(_is_free(hardware), (trials.c.outcome == "pending") | again, *crashing)
-        .limit(MAX_LEASE_ITEMS)
-        .with_for_update(skip_locked=True, of=trials)
+        .where(_is_free(hardware), (trials.c.outcome == "pending") | again, *_crashing(hardware))
+        .order_by(jobs.c.seq, trials.c.number)
     )
-    while rows := conn.execute(query).all():
-        for row in rows:
-            poison(conn, row, row.losses, now)
+    found = {row.job for row in conn.execute(query.with_only_columns(trials.c.job)).all()}
+    lock_jobs(conn, found)
+    of_jobs = query.where(trials.c.job.in_(found)).with_for_update(of=trials, key_share=True)
+    for row in conn.execute(of_jobs).all() if found else ():
+        poison(conn, row, row.losses, now)
+
+
+def _crashing(hardware: str) -> tuple[ColumnElement[bool], ...]:
+    return crashes.c.hardware == hardware, crashes.c.losses >= MAX_LOSSES
 
 
 def _insert_lease(conn: Connection, lease_id: str, worker: Row[Any], ttl: float, now: float) -> None:

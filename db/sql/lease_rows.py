@@ -7,6 +7,7 @@ from sqlalchemy import Connection, Row, func, or_, select, update
 from ..errors import LeaseLost, NotFound, Superseded
 from ..fleet_records import LeaseState
 from ..words import FINAL_JOB_STATES
+from .clock import now_of
 from .lease_ends import OPEN_ATTEMPTS
 from .silence import TOUCH_SECONDS
 from .tables import attempts, jobs, leases, trials, workers
@@ -26,20 +27,21 @@ def find_lease(conn: Connection, lease_id: str) -> Row[Any]:
         .add_columns(workers.c.seen_at)
         .join_from(leases, workers, leases.c.worker == workers.c.id)
         .where(leases.c.id == lease_id)
-        .with_for_update(of=leases)
+        .with_for_update(of=leases, key_share=True)
     ).one_or_none()
     if row is None:
         raise NotFound("lease", lease_id)
     return row
 
 
-def live_lease(conn: Connection, lease_id: str, now: float) -> Row[Any]:
-    """The lease of a session that is not superseded; its worker has been heard of."""
+def live_lease(conn: Connection, lease_id: str) -> tuple[Row[Any], float]:
+    """The lease of a session that is not superseded, and the time; its worker has been heard of."""
     row = find_lease(conn, lease_id)
+    now = now_of(conn)
     if row.session != row.live_session:
         raise Superseded(f"a newer session of worker {row.worker} has registered")
     touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
-    return row
+    return row, now
 
 
 def refuse_lost(lease: Row[Any], now: float) -> None:
@@ -55,7 +57,11 @@ def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, now:
     """Note that a worker was heard of; often is not always, for every write waits for the disk."""
     if state != "offline" and now - seen_at < TOUCH_SECONDS:
         return
-    heard = update(workers).where(workers.c.id == worker)
+    own = select(workers.c.id).where(workers.c.id == worker)
+    heard = update(workers).where(
+        workers.c.id.in_(own.with_for_update(skip_locked=True, key_share=True)),
+        workers.c.state == state,
+    )
     conn.execute(heard.values(seen_at=now, state="online" if state == "offline" else state))
 
 

@@ -3,32 +3,34 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, literal_column, select, update
+from sqlalchemy import Connection, Row, delete, literal_column, update
 
 from ..checks import check_int, check_seconds, check_settlement
 from ..errors import Conflict, InvalidValue, LeaseLost, NotFound, SettlementMismatch, Superseded
 from ..fleet_records import Lease, LeaseState, LostLease
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
-from .claims import grant
+from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
-from .lease_ends import end_lease, end_open_lease, sweep_leases
+from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases
 from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
+from .locks import lock_jobs_of_lease, lock_worker
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
-from .tables import attempts, crashes, leases, trials, workers
+from .tables import attempts, crashes, leases, trials
 
 
 class LeasePart(Part):
     def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
         check_int("max_items", max_items, 1)
         check_seconds("ttl", ttl)
+        self._end_expired()
+        self._settle_poisoned(hardware)
         with self._database.write() as conn:
-            now = now_of(conn)
             row = _claimant(conn, worker, session, hardware)
+            now = now_of(conn)
             touch_worker(conn, row.id, row.state, row.seen_at, now)
-            sweep_leases(conn, now)
             end_open_lease(conn, worker, "released", now)
             if row.state not in ("online", "offline"):
                 return None
@@ -37,8 +39,7 @@ class LeasePart(Part):
     def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
         check_int("attempt", attempt, 1)
         with self._database.write() as conn:
-            now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row, now = live_lease(conn, lease)
             refuse_lost(row, now)
             item = attempt_row(conn, row, trial, attempt)
             if item is None:
@@ -50,8 +51,7 @@ class LeasePart(Part):
     def renew(self, lease: str, ttl: float) -> LeaseState:
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
-            now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row, now = live_lease(conn, lease)
             if row.ending in ("settled", "released"):
                 return lease_state(conn, row, 0.0)
             refuse_lost(row, now)
@@ -66,8 +66,8 @@ class LeasePart(Part):
         for i, settlement in enumerate(settlements):
             check_settlement(settlement, f"settlements[{i}]")
         with self._database.write() as conn:
-            now = now_of(conn)
-            row = live_lease(conn, lease, now)
+            row, now = live_lease(conn, lease)
+            lock_jobs_of_lease(conn, lease)
             answers = [settle_one(conn, row, settlement, now) for settlement in settlements]
             state = renewed(conn, row, now)
         refused = [answer for answer in answers if answer is not None]
@@ -85,19 +85,36 @@ class LeasePart(Part):
         check_seconds("worker_silence", worker_silence)
         check_seconds("local_silence", local_silence)
         with self._database.write() as conn:
+            mark_silent_workers(conn, now_of(conn) - worker_silence)
+        with self._database.write() as conn:
             now = now_of(conn)
-            mark_silent_workers(conn, now - worker_silence)
             pause_lost_jobs(conn, now - local_silence, now)
-            return sweep_leases(conn, now)
+        return self._end_expired()
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:
         with self._database.write() as conn:
             of_candidate = crashes.c.candidate_key == candidate_key, crashes.c.hardware == hardware
             conn.execute(delete(crashes).where(*of_candidate))
 
+    def _end_expired(self) -> list[LostLease]:
+        with self._database.read() as conn:
+            expired = expired_leases(conn)
+        ended = []
+        for lease, worker in expired:
+            with self._database.write() as conn:
+                ended.append(end_expired(conn, lease, worker))
+        return [each for each in ended if each is not None]
+
+    def _settle_poisoned(self, hardware: str) -> None:
+        with self._database.read() as conn:
+            if not has_poisoned(conn, hardware):
+                return
+        with self._database.write() as conn:
+            settle_poisoned(conn, hardware, now_of(conn))
+
 
 def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row[Any]:
-    row = conn.execute(select(workers).where(workers.c.id == worker).with_for_update()).one_or_none()
+    row = lock_worker(conn, worker)
     if row is None:
         raise NotFound("worker", worker)
     if row.session != session:

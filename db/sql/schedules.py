@@ -12,6 +12,7 @@ from ..errors import InvalidValue, NotFound
 from ..records import BestSchedule, SearchState
 from .clock import now_of
 from .job_rows import searched_row
+from .locks import lock_best
 from .part import Part, upsert
 from .tables import jobs, retirements, schedules, trials
 
@@ -27,7 +28,7 @@ class SchedulePart(Part):
         for n, sample in enumerate(samples):
             check_seconds(f"samples[{n}]", sample)
         with self._database.write() as conn:
-            searched_row(conn, job_id, epoch)
+            lock_best(conn, searched_row(conn, job_id, epoch).workload)
             row = conn.execute(
                 _servable().where(trials.c.job == job_id, trials.c.number == number)
             ).one_or_none()
@@ -57,6 +58,7 @@ class SchedulePart(Part):
                 raise NotFound("trial", trial_id)
             if row.hardware is None:
                 return None
+            lock_best(conn, row.workload)
             now = now_of(conn)
             _retire(conn, row, reason, now)
             removed = conn.execute(delete(schedules).where(schedules.c.trial == trial_id)).rowcount
@@ -68,8 +70,11 @@ class SchedulePart(Part):
 def offer_best(conn: Connection, trial_id: str, now: float) -> None:
     """Make a trial the best-known of its key, if it may be served and is faster than the one that stands."""
     row = conn.execute(_servable().where(trials.c.id == trial_id)).one_or_none()
-    if row is None:
+    if row is None or not _is_faster(conn, row):
         return
+    lock_best(conn, row.workload)
+    if conn.execute(_servable().where(trials.c.id == trial_id)).one_or_none() is None:
+        return  # its candidate was retired meanwhile
     statement = upsert(conn, schedules).values(
         workload=row.workload,
         target=row.target,
@@ -86,6 +91,14 @@ def offer_best(conn: Connection, trial_id: str, now: float) -> None:
             where=schedules.c.seconds > new.seconds,
         )
     )
+
+
+def _is_faster(conn: Connection, row: Row[Any]) -> bool:
+    """Whether a trial beats what is best-known for its key; most do not, and then nothing is locked."""
+    key = schedules.c.workload == row.workload, schedules.c.target == row.target
+    query = select(schedules.c.seconds).where(*key, schedules.c.hardware == row.hardware)
+    standing = conn.execute(query).scalar_one_or_none()
+    return standing is None or bool(row.seconds < standing)
 
 
 def _evidence() -> Select[Any]:

@@ -17,8 +17,11 @@ _RUNNING = tuple(state for state in JOB_STATES if not is_over(state) and state !
 
 
 def mark_silent_workers(conn: Connection, before: float) -> None:
-    silent = workers.c.state.in_(("online", "draining")), workers.c.seen_at < before
-    conn.execute(update(workers).where(*silent).values(state="offline", reason=""))
+    silent = select(workers.c.id).where(
+        workers.c.state.in_(("online", "draining")), workers.c.seen_at < before
+    )
+    free = workers.c.id.in_(silent.with_for_update(skip_locked=True, key_share=True))
+    conn.execute(update(workers).where(free).values(state="offline", reason=""))
 
 
 def mark_lost_worker(conn: Connection, lease: Row[Any], now: float) -> None:

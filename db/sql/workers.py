@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, insert, select, update
+from sqlalchemy import Connection, Row, case, select, update
 
 from ..checks import check_text, check_word, check_worker
 from ..errors import Conflict, InvalidValue, NotFound, Superseded
@@ -12,7 +12,8 @@ from ..words import WORKER_STATES, WorkerState
 from .catalog import require_hardware
 from .clock import now_of
 from .lease_ends import end_open_lease
-from .part import Part, new_id
+from .locks import lock_worker
+from .part import Part, new_id, upsert
 from .tables import leases, workers
 
 _NO_SESSION = ""  # the worker has left: a call of it that comes late must not make it online again
@@ -28,11 +29,10 @@ class WorkerPart(Part):
         with self._database.write() as conn:
             require_hardware(conn, worker.hardware)
             now = now_of(conn)
-            known = conn.execute(
-                select(workers).where(workers.c.name == worker.name).with_for_update()
-            ).one_or_none()
-            if known is None:
-                return _read(conn, _attach(conn, worker, now))
+            if (new := _attach(conn, worker, now)) is not None:
+                return _read(conn, new)
+            named = select(workers).where(workers.c.name == worker.name)
+            known = conn.execute(named.with_for_update(key_share=True)).one()
             if known.state == "retired":
                 raise Conflict(f"worker {worker.name} was retired; attach it under another name")
             if known.session == worker.session:
@@ -53,9 +53,7 @@ class WorkerPart(Part):
 
     def leave(self, worker_id: str, session: str) -> Worker:
         with self._database.write() as conn:
-            known = conn.execute(
-                select(workers).where(workers.c.id == worker_id).with_for_update()
-            ).one_or_none()
+            known = lock_worker(conn, worker_id)
             if known is None:
                 raise NotFound("worker", worker_id)
             if known.session not in (session, _NO_SESSION):
@@ -79,14 +77,12 @@ class WorkerPart(Part):
             return _read(conn, worker_id)
 
 
-def _attach(conn: Connection, worker: NewWorker, now: float) -> str:
-    worker_id = new_id("worker")
-    conn.execute(
-        insert(workers)
-        .values(id=worker_id, state="online", reason="", registered_at=now, seen_at=now)
-        .values({name: getattr(worker, name) for name in NewWorker.__slots__})
-    )
-    return worker_id
+def _attach(conn: Connection, worker: NewWorker, now: float) -> str | None:
+    """The id of a worker whose name is new; None where the name is known."""
+    values = {name: getattr(worker, name) for name in NewWorker.__slots__}
+    values |= {"id": new_id("worker"), "state": "online", "reason": "", "registered_at": now, "seen_at": now}
+    added = upsert(conn, workers).values(values).on_conflict_do_nothing(index_elements=["name"])
+    return conn.execute(added.returning(workers.c.id)).scalar_one_or_none()
 
 
 def _attach_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float) -> None:
