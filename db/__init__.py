@@ -19,6 +19,7 @@ from .errors import (
     StoreUnavailable,
     Superseded,
 )
+from .queue import is_postgres, prepare_queue
 from .store import Store
 
 
@@ -45,7 +46,10 @@ def upgrade(url: str) -> tuple[str | None, str]:
     _need_sql()
     from .sql.store import upgrade as upgrade_sql
 
-    return upgrade_sql(url)
+    versions = upgrade_sql(url)
+    if is_postgres(url):
+        prepare_queue(url, upgrade=True)
+    return versions
 
 
 def _need_sql() -> None:
@@ -75,6 +79,7 @@ __all__ = [
     "StoreUnavailable",
     "Superseded",
     "open_store",
+    "prepare_queue",
     "shown",
     "upgrade",
 ]

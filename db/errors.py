@@ -1,5 +1,9 @@
 """What a store raises. Every error survives pickling; its text is meant to be shown to a person."""
 
+from difflib import get_close_matches
+
+_SHOWN = 20
+
 
 class StoreError(Exception):
     """Base of everything a store raises on purpose."""
@@ -15,6 +19,25 @@ class NotFound(StoreError):
 
     def __str__(self) -> str:
         return f"there is no {self.noun} {self.key!r}"
+
+
+class UnknownWorker(NotFound):
+    """No worker has this name or id; `known` are the names that workers have."""
+
+    def __init__(self, key: str, known: tuple[str, ...]) -> None:
+        super().__init__("worker", key)
+        self.args = (key, known)
+        self.known = known
+
+    def __str__(self) -> str:
+        if not self.known:
+            return f"there is no worker {self.key!r}, nor any other"
+        alike = {name.casefold(): name for name in self.known}
+        close = get_close_matches(self.key.casefold(), alike, 1)
+        hint = f"did you mean {alike[close[0]]!r}? " if close else ""
+        shown = ", ".join(self.known[:_SHOWN])
+        rest = len(self.known) - _SHOWN
+        return f"there is no worker {self.key!r}; {hint}workers: {shown}{f' and {rest} more' * (rest > 0)}"
 
 
 class InvalidValue(StoreError, ValueError):

@@ -21,7 +21,11 @@ class NewWorker:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """`state` is `busy` where an online worker holds a lease, whose id is `lease`."""
+    """`state` is `busy` where an online worker holds a lease, whose id is `lease`.
+
+    It is in its state since `state_at` (None: since it registered); a pause ends `until` then. `settled`
+    results were taken from it, `failed` of them failures; `trial` is the one that it runs now.
+    """
 
     id: str
     name: str
@@ -37,6 +41,56 @@ class Worker:
     lease: str | None
     registered_at: float
     seen_at: float
+    state_at: float | None = None
+    until: float | None = None
+    settled: int = 0
+    failed: int = 0
+    trial: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerChange:
+    """A worker after a verb. Of the best-known schedules that rested on it, `replaced` have another trial
+    now and `lost` have none."""
+
+    worker: Worker
+    replaced: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What `worker` settled from `since` until `until` (None: from then on) is not believed."""
+
+    worker: str
+    since: float
+    until: float | None
+    reason: str
+    made_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """A candidate that `losses` workers of a kind of hardware were lost with; `trial`: the last one that ran.
+
+    It is not run there any more once that is MAX_LOSSES.
+    """
+
+    candidate_key: str
+    hardware: str
+    losses: int
+    last_at: float
+    trial: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWork:
+    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with these
+    labels as `key=value`."""
+
+    hardware: str
+    pool: str | None
+    labels: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Protocol
 from .fleet_records import Lease, LeaseState, LostLease, NewWorker, Worker
 from .records import Settlement
 from .words import WorkerState
+from .worker_control_store import WorkerControlStore
 
 MAX_LEASE_ITEMS = 64
 MAX_LOSSES = 2
@@ -97,5 +98,5 @@ class LeaseStore(Protocol):
         """Forget that a candidate crashed this kind of hardware, so that later jobs may run it again."""
 
 
-class FleetStore(WorkerStore, LeaseStore, Protocol):
+class FleetStore(WorkerStore, WorkerControlStore, LeaseStore, Protocol):
     """Workers and leases."""

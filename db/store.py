@@ -15,6 +15,7 @@ from typing import Protocol, Self
 
 from .fleet_store import FleetStore
 from .job_control_store import JobControlStore
+from .leadership import Leadership
 from .records import (
     BestSchedule,
     Event,
@@ -138,10 +139,11 @@ class TrialStore(Protocol):
         """Trials of each outcome (0 included), and `settled`: those neither pending nor started."""
 
     def top_trials(self, job_id: str, limit: int = 1) -> list[Trial]:
-        """The fastest checked trials (outcome `ok`), the fastest first; among equals the lowest number."""
+        """The fastest checked trials (outcome `ok`) that are believed, the fastest first; among equals the
+        lowest number."""
 
     def crowned_trial(self, job_id: str) -> Trial | None:
-        """The fastest of the trials that won final rounds of the job; None while none has."""
+        """The fastest believed of the trials that won final rounds of the job; None while none has."""
 
     def settle_local(self, job_id: str, epoch: int, trial_number: int, settlement: Settlement) -> Trial:
         """Store a result measured by the process that searches (`tw.tune`), under the rules of `settle`.
@@ -170,7 +172,8 @@ class HistoryStore(Protocol):
         self, workload: str, target: str, hardware: str, codegen_version: str, limit: int = 10_000
     ) -> list[PastTrial]:
         """Trials of exactly this key and version that have a result, which is no loss of a worker and no
-        cancellation, and were not retired: those of the newest jobs, the oldest job first, by number."""
+        cancellation, are believed and were not retired: those of the newest jobs, the oldest job first, by
+        number."""
 
     def past_searches(self, hardware: str, structure: str, limit: int = 32) -> list[PastSearch]:
         """Keys with a best-known schedule: of workloads of this structure first, then any; within each, this
@@ -278,6 +281,9 @@ class Store(
         Conflict where another is, naming it by what it gave as `who`; StoreUnavailable where the database can
         only be read.
         """
+
+    def leadership(self) -> Leadership:
+        """What decides which of several processes leads: of one file it is the one that is `serving`."""
 
     def schema_version(self) -> str: ...
 

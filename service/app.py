@@ -18,7 +18,7 @@ from ..measure.messages import MessageError
 from . import problems
 from .auth import Authentication
 from .context import Context
-from .dispatch import Dispatcher
+from .dispatch import Searching
 from .errors import MEDIA_TYPE, ServiceError
 from .limits import BodyLimits
 from .presenter import Presenter
@@ -37,7 +37,7 @@ _PROBLEM: dict[int | str, dict[str, Any]] = {
 def create_app(
     store: Store,
     settings: Settings,
-    dispatcher: Dispatcher,
+    dispatcher: Searching,
     parser: WorkloadParser,
     stopping: threading.Event | None = None,
 ) -> FastAPI:

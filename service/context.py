@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from ..db.store import Store
-from .dispatch import Dispatcher
+from .dispatch import Searching
 from .presenter import Presenter
 from .settings import Settings
 from .work_watch import WorkWatch
@@ -22,7 +22,7 @@ class Context:
 
     store: Store
     settings: Settings
-    dispatcher: Dispatcher
+    dispatcher: Searching
     parser: WorkloadParser
     presenter: Presenter
     work: WorkWatch

@@ -16,7 +16,7 @@ from .parent_death import die_with
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tilewright.service.search_child", description=__doc__)
-    parser.add_argument("--db", required=True, help="URL of the database")
+    parser.add_argument("--db", required=True, help="URL of the database; - reads it from stdin")
     parser.add_argument("--job", required=True)
     parser.add_argument("--epoch", required=True, type=int, help="the search_epoch of this search's writes")
     parser.add_argument("--parent", type=int, help="id of the process to end with")
@@ -27,8 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     from ..db import Conflict, StoreError, open_store
     from ..tuner.run import run_search
 
+    db = sys.stdin.read() if said.db == "-" else said.db
     try:
-        with open_store(said.db, create=False) as store, contextlib.suppress(Conflict):
+        with open_store(db, create=False) as store, contextlib.suppress(Conflict):
             run_search(store.job(said.job), store, said.epoch)
     except StoreError as error:
         # The last line is what the job's owner reads.

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import IO
+from typing import IO, NamedTuple
 
 _LAST_LINES = 20
 _LONGEST_LINE = 500
 
-Command = Callable[[str, int], Sequence[str]]
-"""The command line of the search of a job under an epoch."""
+
+class Invocation(NamedTuple):
+    """A command line, and what the process reads from its stdin: what others must not see, such as a
+    password, does not stand in a command line."""
+
+    arguments: Sequence[str]
+    said: str = ""
+
+
+Command = Callable[[str, int], Invocation]
+"""How to run the search of a job under an epoch."""
 
 
 def search_command(db: str) -> Command:
     """The command that searches on the database `db`."""
 
-    def command(job: str, epoch: int) -> Sequence[str]:
-        return (
-            sys.executable,
-            "-m",
-            "tilewright.service.search_child",
-            *("--db", db, "--job", job, "--epoch", str(epoch), "--parent", str(os.getpid())),
-        )
+    def command(job: str, epoch: int) -> Invocation:
+        program = (sys.executable, "-m", "tilewright.service.search_child")
+        options = ("--db", "-", "--job", job, "--epoch", str(epoch), "--parent", str(os.getpid()))
+        return Invocation((*program, *options), db)
 
     return command
 
@@ -34,15 +41,19 @@ def search_command(db: str) -> Command:
 class SearchProcess:
     """A running search. Raises OSError when it cannot be started."""
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], said: str = "") -> None:
         # A session of its own: Ctrl-C at the server's terminal is for the server, which ends its children.
         self._process = subprocess.Popen(
             arguments,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if said else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+        if self._process.stdin is not None:
+            # Far less than a pipe holds; a child that has died already says so by its status.
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
+                stdin.write(said.encode())
         self._lines: deque[str] = deque(maxlen=_LAST_LINES)
         assert self._process.stderr is not None
         self._reader = threading.Thread(

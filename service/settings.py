@@ -47,6 +47,9 @@ class Settings(BaseSettings):
     max_trials: int = Field(100_000, ge=1, description="largest trial budget of one job")
     worker_wait: float = Field(600.0, gt=0, description="seconds a job waits for a worker of its hardware")
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
+    runner_silence: float = Field(
+        15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"
+    )
     search_restarts: int = Field(3, ge=0, description="times a search that died is started again")
 
     lease_items: int = Field(16, ge=1, le=64, description="most candidates of one lease")

@@ -1,4 +1,4 @@
-"""The composition root: the real compiler behind the service's seams, the store, the supervisor, the
+"""The composition root: the real compiler behind the service's seams, the store, the shepherd, the
 application."""
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    Table,
     bindparam,
     exists,
     func,
@@ -19,6 +20,7 @@ from sqlalchemy import (
 
 from ..fleet_records import Lease, LeaseItem
 from ..fleet_store import MAX_LOSSES
+from .belief import is_doubted
 from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
@@ -43,8 +45,8 @@ _ITEM = (
 
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
-    rows = _taken(conn, _wanted_again(worker.hardware).limit(count))
-    rows = rows or _taken(conn, _queued_items(worker.hardware).limit(count))
+    rows = _taken(conn, _wanted_again(worker.hardware).limit(count), trials, retimings)
+    rows = rows or _taken(conn, _queued_items(worker.hardware).limit(count), trials)
     if not rows:
         return None
     lease_id = new_id("lease")
@@ -56,7 +58,7 @@ def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float
     return Lease(id=lease_id, worker=worker.id, ttl=ttl, items=items)
 
 
-def _taken(conn: Connection, query: Select[Any]) -> Sequence[Row[Any]]:
+def _taken(conn: Connection, query: Select[Any], *locked: Table) -> Sequence[Row[Any]]:
     """What a query finds, in jobs that nobody pauses or ends meanwhile, and in trials that nobody else is
     granted."""
     seen = {row.job: row.job_state for row in conn.execute(query).all()}
@@ -66,8 +68,8 @@ def _taken(conn: Connection, query: Select[Any]) -> Sequence[Row[Any]]:
     lock_jobs(conn, waiting)  # they will be woken
     states = keep_jobs(conn, seen)
     kept = [job for job, state in states.items() if state == "running" or job in waiting]
-    locked = query.where(jobs.c.id.in_(kept)).with_for_update(skip_locked=True, of=trials, key_share=True)
-    return conn.execute(locked).all()
+    mine = query.where(jobs.c.id.in_(kept)).with_for_update(skip_locked=True, of=locked, key_share=True)
+    return conn.execute(mine).all()
 
 
 def _is_free(hardware: str) -> Any:
@@ -98,7 +100,9 @@ def _wanted_again(hardware: str) -> Select[Any]:
 
 def _queued_items(hardware: str) -> Select[Any]:
     earlier = trials.alias()
-    best = select(func.min(earlier.c.seconds)).where(earlier.c.job == trials.c.job, earlier.c.outcome == "ok")
+    best = select(func.min(earlier.c.seconds)).where(
+        earlier.c.job == trials.c.job, earlier.c.outcome == "ok", ~is_doubted(earlier)
+    )
     return (
         select(*_ITEM, best.scalar_subquery().label("best_seconds"))
         .join_from(trials, jobs, trials.c.job == jobs.c.id)

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import IntegrityError
 
 from ..errors import Conflict, InvalidValue, StoreError, StoreUnavailable
+from ..leadership import Leadership
 
 
 class TryAgain(StoreUnavailable):
@@ -52,6 +53,10 @@ class Database(ABC):
     @abstractmethod
     def serving(self, who: str) -> AbstractContextManager[None]:
         """See `Store.serving`."""
+
+    @abstractmethod
+    def leadership(self) -> Leadership:
+        """See `Store.leadership`."""
 
     @abstractmethod
     def close(self) -> None:

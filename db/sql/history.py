@@ -10,6 +10,7 @@ from ..checks import PROGRAM, check_features, check_int, check_json, check_limit
 from ..errors import NotFound
 from ..records import Known, PastSearch, PastTrial
 from ..words import OPEN_OUTCOMES
+from .belief import is_doubted
 from .catalog import require
 from .job_rows import job_row, searched_row
 from .part import Part, upsert
@@ -30,7 +31,7 @@ class HistoryPart(Part):
             select(*_COLUMNS)
             .join_from(jobs, trials, trials.c.job == jobs.c.id)
             .where(*_of_key(workload, target, hardware), trials.c.codegen_version == codegen_version)
-            .where(trials.c.outcome.not_in(_NO_RESULT), ~_retired(hardware))
+            .where(trials.c.outcome.not_in(_NO_RESULT), ~_retired(hardware), ~is_doubted())
             .order_by(jobs.c.seq.desc(), trials.c.number.desc())
             .limit(limit)
         )
@@ -56,7 +57,9 @@ class HistoryPart(Part):
         found: dict[str, PastTrial] = {}
         with self._database.read() as conn:
             for job in reversed(conn.execute(newest).scalars().all()):
-                of_job = select(*_COLUMNS).where(trials.c.job == job, ~_retired(search.hardware))
+                of_job = select(*_COLUMNS).where(
+                    trials.c.job == job, ~_retired(search.hardware), ~is_doubted()
+                )
                 timed = of_job.where(trials.c.outcome == "ok")
                 timed = timed.order_by(trials.c.seconds, trials.c.number).limit(fastest)
                 early = of_job.where(trials.c.number < first, trials.c.outcome.not_in(_NO_RESULT))

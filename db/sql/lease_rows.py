@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, or_, select, update
+from sqlalchemy import Connection, Row, func, literal, or_, select, update
 
 from ..errors import LeaseLost, NotFound, Superseded
 from ..fleet_records import LeaseState
@@ -57,12 +57,12 @@ def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, now:
     """Note that a worker was heard of; often is not always, for every write waits for the disk."""
     if state != "offline" and now - seen_at < TOUCH_SECONDS:
         return
+    values: dict[str, Any] = {"seen_at": now}
+    if state == "offline":
+        values |= {"state": "online", "reason": "", "state_at": now}
     own = select(workers.c.id).where(workers.c.id == worker)
-    heard = update(workers).where(
-        workers.c.id.in_(own.with_for_update(skip_locked=True, key_share=True)),
-        workers.c.state == state,
-    )
-    conn.execute(heard.values(seen_at=now, state="online" if state == "offline" else state))
+    free = workers.c.id.in_(own.with_for_update(skip_locked=True, key_share=True))
+    conn.execute(update(workers).where(free, workers.c.state == state).values(**values))
 
 
 def open_attempts(conn: Connection, lease_id: str) -> int:
@@ -74,11 +74,12 @@ def open_attempts(conn: Connection, lease_id: str) -> int:
 def lease_state(conn: Connection, lease: Row[Any], ttl: float) -> LeaseState:
     """What the worker is told; with a ttl of 0, that all it has not settled is somebody else's."""
     unwanted = attempts.c.state != "settled"
+    held_back = literal(lease.worker_state in ("paused", "quarantined"))
     if ttl > 0:
         unwanted = attempts.c.state.in_(OPEN_ATTEMPTS) & or_(
             jobs.c.state.in_(FINAL_JOB_STATES),
             trials.c.outcome == "cancelled",
-            (jobs.c.state == "paused") & (attempts.c.state == "granted"),
+            ((jobs.c.state == "paused") | held_back) & (attempts.c.state == "granted"),
         )
     rows = conn.execute(
         select(trials.c.id)

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, literal_column, update
 
 from ..checks import check_int, check_seconds, check_settlement
-from ..errors import Conflict, InvalidValue, LeaseLost, NotFound, SettlementMismatch, Superseded
+from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
 from ..fleet_records import Lease, LeaseState, LostLease
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
@@ -14,11 +14,12 @@ from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
 from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases
 from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
-from .locks import lock_jobs_of_lease, lock_worker
+from .locks import lock_jobs_of_lease
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
 from .tables import attempts, crashes, leases, trials
+from .worker_rows import end_pauses, lock_worker
 
 
 class LeasePart(Part):
@@ -85,7 +86,9 @@ class LeasePart(Part):
         check_seconds("worker_silence", worker_silence)
         check_seconds("local_silence", local_silence)
         with self._database.write() as conn:
-            mark_silent_workers(conn, now_of(conn) - worker_silence)
+            now = now_of(conn)
+            end_pauses(conn)
+            mark_silent_workers(conn, now - worker_silence, now)
         with self._database.write() as conn:
             now = now_of(conn)
             pause_lost_jobs(conn, now - local_silence, now)
@@ -115,8 +118,9 @@ class LeasePart(Part):
 
 def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row[Any]:
     row = lock_worker(conn, worker)
-    if row is None:
-        raise NotFound("worker", worker)
+    if row.state == "paused" and row.until is not None and row.until <= now_of(conn):
+        end_pauses(conn)
+        row = lock_worker(conn, worker)
     if row.session != session:
         raise Superseded(f"a newer session of worker {worker} has registered")
     if row.hardware != hardware:

@@ -22,17 +22,16 @@ workloads may still want these in opposite orders; the server undoes one, and it
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
-from .tables import attempts, jobs, trials, workers, workloads
+from .tables import attempts, jobs, leases, trials, workloads
 
 
-def lock_worker(conn: Connection, worker_id: str) -> Row[Any] | None:
-    """The worker, which nobody else writes until this transaction ends."""
-    query = select(workers).where(workers.c.id == worker_id)
-    return conn.execute(query.with_for_update(key_share=True)).one_or_none()
+def lock_lease_of(conn: Connection, worker_id: str) -> None:
+    """Wait for the call that settles trials of a worker now, and keep the next one waiting."""
+    query = select(leases.c.id).where(leases.c.worker == worker_id, leases.c.closed_at.is_(None))
+    conn.execute(query.with_for_update(key_share=True)).all()
 
 
 def lock_jobs(conn: Connection, ids: Iterable[str]) -> None:

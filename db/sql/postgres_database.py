@@ -14,6 +14,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ..errors import InvalidValue, StoreError, StoreFull, StoreUnavailable
+from ..leadership import Leadership
+from .advisory_leadership import AdvisoryLeadership
 from .database import Database, TryAgain, conflict_of, explained, refuse_bad_text
 
 OLDEST = 15
@@ -81,6 +83,11 @@ class PostgresDatabase(Database):
     def serving(self, who: str) -> Iterator[None]:
         """Several servers share a database: what they do is kept apart by locks on rows."""
         yield
+
+    def leadership(self) -> Leadership:
+        return AdvisoryLeadership(
+            self._url.set(drivername="postgresql").render_as_string(hide_password=False), self.name
+        )
 
     def close(self) -> None:
         self._engine.dispose()

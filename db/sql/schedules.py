@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, delete, exists, func, insert, se
 from ..checks import check_seconds, check_text
 from ..errors import InvalidValue, NotFound
 from ..records import BestSchedule, SearchState
+from .belief import is_doubted
 from .clock import now_of
 from .job_rows import searched_row
 from .locks import lock_best
@@ -63,7 +64,7 @@ class SchedulePart(Part):
             _retire(conn, row, reason, now)
             removed = conn.execute(delete(schedules).where(schedules.c.trial == trial_id)).rowcount
             if removed:
-                _restore_best(conn, row.workload, row.target, row.hardware, now)
+                restore_best(conn, row.workload, row.target, row.hardware, now)
             return _best(conn, row.workload, row.target, row.hardware)
 
 
@@ -114,7 +115,8 @@ def _evidence() -> Select[Any]:
 
 
 def _servable() -> Select[Any]:
-    """Trials that may be best-known: checked, not censored, of a known codegen version, not retired."""
+    """Trials that may be best-known: checked, not censored, of a known codegen version, believed, not
+    retired."""
     retired = exists().where(
         retirements.c.candidate_key == trials.c.candidate_key, retirements.c.hardware == jobs.c.hardware
     )
@@ -124,6 +126,7 @@ def _servable() -> Select[Any]:
         trials.c.codegen_version.is_not(None),
         jobs.c.hardware.is_not(None),
         ~retired,
+        ~is_doubted(),
     )
 
 
@@ -177,10 +180,11 @@ def _retire(conn: Connection, row: Row[Any], reason: str, now: float) -> None:
         conn.execute(insert(retirements).values(reason=reason, retired_at=now, **values))
 
 
-def _restore_best(conn: Connection, workload: str, target: str, hardware: str, now: float) -> None:
-    """Find the next best after one was retired: by the index of each job of the key."""
+def restore_best(conn: Connection, workload: str, target: str, hardware: str, now: float) -> None:
+    """Find the next best of a key that has none: the fastest of each of its jobs, by that job's index."""
     same_key = jobs.c.workload == workload, jobs.c.target == target, jobs.c.hardware == hardware
-    query = _servable().where(*same_key).order_by(trials.c.seconds, trials.c.settled_at).limit(1)
-    row = conn.execute(query).one_or_none()
-    if row is not None:
-        offer_best(conn, row.id, now)
+    for job in conn.execute(select(jobs.c.id).where(*same_key).order_by(jobs.c.seq)).scalars().all():
+        fastest = _servable().where(trials.c.job == job).order_by(trials.c.seconds, trials.c.number).limit(1)
+        row = conn.execute(fastest).one_or_none()
+        if row is not None:
+            offer_best(conn, row.id, now)

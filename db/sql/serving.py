@@ -3,6 +3,7 @@
 from contextlib import AbstractContextManager
 
 from ..checks import check_text
+from ..leadership import Leadership
 from .part import Part
 
 
@@ -10,3 +11,6 @@ class ServingPart(Part):
     def serving(self, who: str) -> AbstractContextManager[None]:
         check_text("who", who)
         return self._database.serving(who)
+
+    def leadership(self) -> Leadership:
+        return self._database.leadership()

@@ -12,7 +12,7 @@ from .lease_ends import close_lease, forgive
 from .lease_rows import is_lost, lease_state, open_attempts
 from .retimings import is_wanted_again, take_retiming
 from .tables import attempts, leases, trials
-from .trial_rows import write_result
+from .trial_rows import count_result, write_result
 
 
 def settle_one(conn: Connection, lease: Row[Any], settlement: Settlement, now: float) -> StoreError | None:
@@ -32,6 +32,7 @@ def settle_one(conn: Connection, lease: Row[Any], settlement: Settlement, now: f
     conn.execute(update(trials).where(trials.c.id == row.id).values(lease=None))
     if is_wanted_again(conn, row.id, row.outcome):
         take_retiming(conn, row.id, settlement, lease.worker, now)
+        count_result(conn, lease.worker, settlement)
         return None
     codegen_version = settlement.codegen_version or lease.codegen_version
     write_result(conn, row, settlement, lease.worker, codegen_version, now)

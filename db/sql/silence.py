@@ -2,33 +2,45 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, select
 
+from ..moments import moment
 from ..process_identity import ProcessIdentity
 from ..words import JOB_STATES
 from .job_rows import is_over
 from .jobs import change_state
 from .tables import jobs, workers
+from .worker_rows import set_state
 
 TOUCH_SECONDS = 2.0
 """A worker that is heard of all the time is noted as often as this."""
 
+ATTACHED = ("registering", "online", "draining")
+"""States of a worker whose process is there, as far as is known."""
+
 _RUNNING = tuple(state for state in JOB_STATES if not is_over(state) and state != "paused")
 
 
-def mark_silent_workers(conn: Connection, before: float) -> None:
-    silent = select(workers.c.id).where(
-        workers.c.state.in_(("online", "draining")), workers.c.seen_at < before
-    )
-    free = workers.c.id.in_(silent.with_for_update(skip_locked=True, key_share=True))
-    conn.execute(update(workers).where(free).values(state="offline", reason=""))
+def mark_silent_workers(conn: Connection, before: float, now: float) -> None:
+    silent = workers.c.state.in_(ATTACHED), workers.c.seen_at < before
+    for row in conn.execute(
+        select(workers).where(*silent).with_for_update(skip_locked=True, key_share=True)
+    ).all():
+        _mark_offline(conn, row, f"not heard of since {moment(row.seen_at)}", now)
 
 
 def mark_lost_worker(conn: Connection, lease: Row[Any], now: float) -> None:
     """The worker of a lease that expired, unless it was heard of since: it would have renewed."""
     silent = workers.c.seen_at <= now - max(lease.ttl, TOUCH_SECONDS)
-    lost = workers.c.id == lease.worker, workers.c.state.in_(("online", "draining")), silent
-    conn.execute(update(workers).where(*lost).values(state="offline", reason=""))
+    lost = workers.c.id == lease.worker, workers.c.state.in_(ATTACHED), silent
+    for row in conn.execute(select(workers).where(*lost)).all():
+        said = f"its lease {lease.id} expired, not heard of since {moment(row.seen_at)}"
+        _mark_offline(conn, row, said, now)
+
+
+def _mark_offline(conn: Connection, row: Row[Any], reason: str, now: float) -> None:
+    drained = f"{row.reason}; " if row.state == "draining" and row.reason else ""
+    set_state(conn, row.id, "offline", drained + reason, now)
 
 
 def pause_lost_jobs(conn: Connection, before: float, now: float) -> None:

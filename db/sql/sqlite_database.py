@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StoreError, StoreFull, StoreUnavailable
+from ..leadership import Alone, Leadership
 from .database import Database, conflict_of, explained, refuse_bad_text
 from .file_identity import FileIdentity
 from .server_lock import server_lock
@@ -84,6 +85,9 @@ class SqliteDatabase(Database):
     def serving(self, who: str) -> contextlib.AbstractContextManager[None]:
         self.refuse_read_only()
         return server_lock(self.path, who)
+
+    def leadership(self) -> Leadership:
+        return Alone()  # `serving` has made sure of it
 
     def use_wal(self) -> None:
         """Switch the file to write-ahead logging, which is kept in it; no effect where it is on, nor on a

@@ -20,6 +20,7 @@ from .schema import SCHEMA, Schema
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
+from .worker_control import WorkerControlPart
 from .workers import WorkerPart
 
 
@@ -35,6 +36,7 @@ class SqlStore(
     OutsidePart,
     SchedulePart,
     WorkerPart,
+    WorkerControlPart,
     LeasePart,
     TokenPart,
     ServingPart,

@@ -10,7 +10,7 @@ from ..errors import NotFound
 from ..records import Settlement, Trial
 from ..words import UNMEASURED_OUTCOMES, Outcome
 from .schedules import offer_best
-from .tables import jobs, trials
+from .tables import jobs, trials, workers
 
 TRIAL_COLUMNS = tuple(trials.c[field.name] for field in fields(Trial))
 
@@ -70,8 +70,17 @@ def write_result(
     )
     counted = int(outcome not in UNMEASURED_OUTCOMES) - int(trial.outcome not in UNMEASURED_OUTCOMES)
     conn.execute(update(jobs).where(jobs.c.id == trial.job).values(done=jobs.c.done + counted, active_at=now))
+    if worker is not None:
+        count_result(conn, worker, settlement)
     if outcome == "ok":
         offer_best(conn, trial.id, now)
+
+
+def count_result(conn: Connection, worker: str, settlement: Settlement) -> None:
+    """Count a result that was taken from a worker."""
+    failed = int(settlement.failure_kind is not None)
+    counts = {"settled": workers.c.settled + 1, "failed": workers.c.failed + failed}
+    conn.execute(update(workers).where(workers.c.id == worker).values(**counts))
 
 
 def fail_trial(conn: Connection, trial: Row[Any], settlement: Settlement, now: float) -> None:

@@ -10,6 +10,7 @@ from ..checks import check_int, check_limit, check_settlement, check_trial
 from ..errors import Conflict, InvalidValue, SettlementMismatch
 from ..records import NewTrial, Settlement, Trial
 from ..words import OPEN_OUTCOMES, OUTCOMES
+from .belief import is_doubted
 from .clock import now_of
 from .digest import digest_of
 from .job_rows import job_row, searched_row
@@ -61,14 +62,15 @@ class TrialPart(Part):
 
     def top_trials(self, job_id: str, limit: int = 1) -> list[Trial]:
         check_limit(limit)
-        query = select(*TRIAL_COLUMNS).where(trials.c.job == job_id, trials.c.outcome == "ok")
+        timed = trials.c.job == job_id, trials.c.outcome == "ok", ~is_doubted()
+        query = select(*TRIAL_COLUMNS).where(*timed)
         with self._database.read() as conn:
             job_row(conn, job_id)
             rows = conn.execute(query.order_by(trials.c.seconds, trials.c.number).limit(limit))
             return [trial_of(row) for row in rows]
 
     def crowned_trial(self, job_id: str) -> Trial | None:
-        won = trials.c.job == job_id, trials.c.first_seconds.is_not(None)
+        won = trials.c.job == job_id, trials.c.first_seconds.is_not(None), ~is_doubted()
         query = select(*TRIAL_COLUMNS).where(*won).order_by(trials.c.seconds, trials.c.number).limit(1)
         with self._database.read() as conn:
             job_row(conn, job_id)

@@ -24,6 +24,15 @@ def serve(
     ready_file: Annotated[
         Path | None, typer.Option(help="Written with the URL once the server accepts, removed at its end.")
     ] = None,
+    processes: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that serve the API at one address.")
+    ] = 1,
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search/--no-search", help="Run searches too, or leave them to `tilewright search run`."
+        ),
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Serve the HTTP API and run the searches of its jobs, until SIGTERM.
@@ -54,7 +63,9 @@ def serve(
 
     with store:
         try:
-            code = serve_until_told(store, settings, CompilerParser(), announce, ready_file)
+            code = serve_until_told(
+                store, settings, CompilerParser(), announce, ready_file, processes=processes, search=search
+            )
         except ServeError as error:
             raise CommandError(str(error)) from error
     raise typer.Exit(code)

@@ -72,7 +72,7 @@ def test_a_retired_worker_is_not_listed_and_cannot_come_back(scene):
     kept, gone = scene.worker("kept"), scene.worker("gone")
     scene.store.set_worker_state(gone.id, "retired", "sold")
     assert scene.store.workers() == [kept]
-    with pytest.raises(Conflict, match="worker gone was retired; attach it under another name"):
+    with pytest.raises(Conflict, match=r"worker gone is retired \(sold\): attach it under another name"):
         scene.worker("gone", session="s2")
 
 

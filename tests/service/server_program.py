@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from service_harness import FakeParser
 
 from tilewright.db import open_store
+from tilewright.service.search_process import Invocation
 from tilewright.service.server import serve
 from tilewright.service.settings import Settings
 
@@ -27,8 +27,8 @@ time.sleep(60)
 
 
 def main(db: str, ready_file: str, starts: str) -> int:
-    def command(job: str, epoch: int) -> Sequence[str]:
-        return (sys.executable, "-c", CHILD, str(os.getpid()), starts, job, str(epoch))
+    def command(job: str, epoch: int) -> Invocation:
+        return Invocation((sys.executable, "-c", CHILD, str(os.getpid()), starts, job, str(epoch)))
 
     with open_store(db) as store:
         settings = Settings(db=db, port=0)

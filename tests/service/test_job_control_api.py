@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from service_harness import HARDWARE, Api, attach, problem, searched, settle, stored_job
-from supervising import Children, processes, supervised, until
+from shepherding import Children, processes, supervised, until
 
 from tilewright.db import Store
 from tilewright.db.records import Job
@@ -179,7 +179,7 @@ def test_the_client_raises_what_the_server_refuses(api: Api, client: Client) -> 
     assert (refused.value.status, refused.value.code) == (409, "already-complete")
 
 
-# What the supervisor makes of it.
+# What the shepherd makes of it.
 
 
 def running(store: Store, children: Children, started: int = 1) -> Callable[[], bool]:
@@ -203,11 +203,11 @@ def test_the_child_of_a_job_that_stays_paused_is_ended_and_another_begins_when_i
 def test_the_child_of_a_job_that_is_paused_for_a_moment_goes_on(store: Store) -> None:
     attach(store)
     job, children = stored_job(store), Children()
-    with supervised(store, children, patience=30.0) as supervisor:
+    with supervised(store, children, patience=30.0) as shepherd:
         until(running(store, children))
         for _ in range(3):
             store.pause_job(job.id)
-            supervisor.wake()
+            shepherd.wake()
             store.resume_job(job.id)
         until(running(store, children))
     assert len(children.started) == 1

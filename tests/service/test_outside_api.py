@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from service_harness import FACTS, HARDWARE, MATMUL, Api, attach, stored_job, trials
-from supervising import Children, supervised, until
+from shepherding import Children, supervised, until
 
 from tilewright.db import Store
 from tilewright.db.records import Job, Settlement
 from tilewright.service.client import ApiError, Client
+from tilewright.service.search_ends import last_end
 
 OUTSIDE = {"workload": MATMUL, "measure": "outside", "hardware": HARDWARE, "budget": {"trials": 8}}
 
@@ -184,9 +185,9 @@ def outside_job(store: Store) -> Job:
 
 def test_a_search_that_waits_for_people_rests_until_more_is_told(store: Store) -> None:
     job, children = outside_job(store), Children("")
-    with supervised(store, children) as supervisor:
+    with supervised(store, children):
         until(lambda: len(children.started) == 1)
-        until(lambda: not any(search.process for search in supervisor._searches.values()))
+        until(lambda: last_end(store, job.id) is not None)
         epoch = store.job(job.id).epoch
         store.add_trials(job.id, epoch, trials(2))
         assert store.job(job.id).state == "running"

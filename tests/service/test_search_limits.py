@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from service_harness import HARDWARE, OTHER_FACTS, OTHER_HARDWARE, attach, searched, settle, stored_job
-from supervising import Children, processes, supervised, until
+from shepherding import Children, processes, supervised, until
 
 from tilewright.db import Store
 from tilewright.db.sql import silence

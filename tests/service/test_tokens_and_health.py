@@ -61,10 +61,10 @@ def test_a_server_that_is_well_is_live_and_ready(api: Api) -> None:
 
 
 def test_a_server_whose_searches_do_not_run_is_live_but_not_ready(api: Api) -> None:
-    api.dispatcher.trouble = "the supervisor of searches is not running"
+    api.dispatcher.trouble = "the shepherd of searches is not running"
     assert api.http.get("/livez").status_code == 200
     assert api.http.get("/readyz").json() == problem(
-        503, "not-ready", "The server cannot serve yet", "the supervisor of searches is not running"
+        503, "not-ready", "The server cannot serve yet", "the shepherd of searches is not running"
     )
 
 

@@ -2,8 +2,8 @@
 
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
-from .fleet import leases, workers
-from .jobs import events, jobs, warm_starts
+from .fleet import doubts, leases, shares, workers
+from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import retirements, schedules
 from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
@@ -11,15 +11,18 @@ from .trials import attempts, crashes, holdings, retimings, trials
 __all__ = [
     "attempts",
     "crashes",
+    "doubts",
     "events",
     "hardware",
     "holdings",
+    "job_labels",
     "jobs",
     "leases",
     "metadata",
     "retimings",
     "retirements",
     "schedules",
+    "shares",
     "structures",
     "targets",
     "tokens",

@@ -1,8 +1,8 @@
 """Workers and their leases."""
 
-from sqlalchemy import Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
 
-from .base import metadata
+from .base import Counter, metadata
 
 workers = Table(
     "workers",
@@ -20,6 +20,10 @@ workers = Table(
     Column("reason", Text, nullable=False),
     Column("registered_at", Double, nullable=False),
     Column("seen_at", Double, nullable=False),
+    Column("state_at", Double),  # since when it is in its state
+    Column("until", Double),  # when its pause ends
+    Column("settled", BigInteger, nullable=False, server_default=text("0")),  # results taken from it
+    Column("failed", BigInteger, nullable=False, server_default=text("0")),  # failures among them
 )
 
 leases = Table(
@@ -39,3 +43,26 @@ leases = Table(
 _open = text("closed_at IS NULL")
 Index("uq_leases_open", leases.c.worker, unique=True, sqlite_where=_open, postgresql_where=_open)
 Index("ix_leases_expiry", leases.c.expires_at, sqlite_where=_open, postgresql_where=_open)
+Index("ix_leases_worker", leases.c.worker, leases.c.granted_at)
+
+doubts = Table(
+    "doubts",
+    metadata,
+    Column("seq", Counter, primary_key=True, autoincrement=True),
+    Column("worker", String, ForeignKey("workers.id"), nullable=False),
+    Column("since", Double, nullable=False),  # what it settled from then on is not believed
+    Column("until", Double),  # none: nor what it will settle
+    Column("reason", Text, nullable=False),
+    Column("made_at", Double, nullable=False),
+    Index("ix_doubts_worker", "worker", "since"),
+)
+
+shares = Table(
+    "shares",
+    metadata,
+    Column("hardware", String, ForeignKey("hardware.key"), primary_key=True),
+    Column("account", String, primary_key=True),
+    Column("began", Double, nullable=False),  # its share before the last grant
+    Column("share", Double, nullable=False),  # trials granted to its jobs, and what it never asked for
+    Index("ix_shares_began", "hardware", "began"),
+)

@@ -1,6 +1,6 @@
 """Jobs, what their searches began with, and their events."""
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, String, Table, Text, text
+from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
 
 from .base import Counter, metadata
 
@@ -34,10 +34,35 @@ jobs = Table(
     Column("paused_at", Double),
     Column("paused_seconds", Double, nullable=False, server_default=text("0")),
     Column("process", Text, nullable=False, server_default=text("''")),  # who tunes a local job
+    Column("pool", String),  # whose workers alone measure it
+    Column("labels", Text, nullable=False, server_default=text("'{}'")),
+    Column("priority", Integer, nullable=False, server_default=text("0")),
+    Column("account", String, nullable=False, server_default=text("''")),  # whose share its trials count to
+    Column("began", Double, nullable=False, server_default=text("0")),  # its share before the last grant
+    Column("share", Double, nullable=False, server_default=text("0")),  # trials granted, by its weight
     Index("ix_jobs_state", "state", "seq"),
     Index("ix_jobs_hardware", "hardware", "state", "seq"),
     Index("ix_jobs_key", "workload", "target", "hardware"),
     sqlite_autoincrement=True,  # pages are by seq: a number must not come back
+)
+
+_measured = text("origin = 'http' AND state IN ('running', 'waiting')")
+Index(
+    "ix_jobs_turn",
+    jobs.c.hardware,
+    jobs.c.account,
+    jobs.c.share,
+    jobs.c.seq,
+    sqlite_where=_measured,
+    postgresql_where=_measured,
+)
+Index("ix_jobs_began", jobs.c.hardware, jobs.c.account, jobs.c.began)
+
+job_labels = Table(
+    "job_labels",
+    metadata,
+    Column("job", String, ForeignKey("jobs.id"), primary_key=True),
+    Column("label", Text, primary_key=True),  # "key=value", which a worker must have to measure it
 )
 
 warm_starts = Table(

@@ -112,4 +112,5 @@ crashes = Table(
     Column("hardware", String, ForeignKey("hardware.key"), primary_key=True),
     Column("losses", Integer, nullable=False),
     Column("last_at", Double, nullable=False),
+    Column("trial", String),  # that ran when the last one was lost
 )

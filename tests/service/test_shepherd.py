@@ -5,7 +5,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -20,11 +19,12 @@ from service_harness import (
     settle,
     stored_job,
 )
-from supervising import DIE, Children, processes, supervised, until
+from shepherding import DIE, Children, processes, supervised, until
 
 from tilewright.db import Store
-from tilewright.service.search_process import SearchProcess
-from tilewright.service.supervisor import Supervisor
+from tilewright.service.child_dispatcher import ChildDispatcher
+from tilewright.service.search_process import Invocation, SearchProcess
+from tilewright.service.shepherd import Shepherd
 
 
 def test_a_job_with_a_worker_is_searched_in_a_child(store: Store) -> None:
@@ -53,7 +53,7 @@ def test_stopping_leaves_no_process_and_the_job_as_it_is(store: Store) -> None:
     assert (processes(), store.job(job.id).state) == ([], "running")
 
 
-def test_a_new_supervisor_takes_up_the_jobs_of_the_one_before_under_a_new_epoch(store: Store) -> None:
+def test_a_new_shepherd_takes_up_the_jobs_of_the_one_before_under_a_new_epoch(store: Store) -> None:
     attach(store)
     job, children = stored_job(store), Children()
     for epoch in (1, 2):
@@ -213,24 +213,24 @@ def test_at_most_so_many_searches_run_at_a_time(store: Store) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_supervisor_that_crashes_says_so(store: Store) -> None:
+def test_a_shepherd_that_crashes_says_so(store: Store) -> None:
     attach(store)
     stored_job(store)
     crashed = threading.Event()
 
-    def bug(job: str, epoch: int) -> Sequence[str]:
+    def bug(job: str, epoch: int) -> Invocation:
         raise RuntimeError("a bug")
 
-    supervisor = Supervisor(store, FakeParser(), bug, interval=0.02, on_crash=crashed.set)
-    supervisor.start()
+    shepherd = Shepherd(store, FakeParser(), ChildDispatcher(store, bug), interval=0.02, on_crash=crashed.set)
+    shepherd.start()
     assert crashed.wait(5)
-    supervisor.stop()
-    assert supervisor.crashed
+    shepherd.stop()
+    assert shepherd.crashed
 
 
-def test_a_supervisor_that_does_not_run_is_a_problem(store: Store) -> None:
-    supervisor = Supervisor(store, FakeParser(), Children())
-    assert supervisor.problem() == "the supervisor of searches is not running"
+def test_a_shepherd_that_does_not_run_is_a_problem(store: Store) -> None:
+    shepherd = Shepherd(store, FakeParser(), ChildDispatcher(store, Children()))
+    assert shepherd.problem() == "the shepherd of searches is not running"
 
 
 def test_a_child_dies_with_its_parent_even_by_sigkill(tmp_path: Path) -> None:

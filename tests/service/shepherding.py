@@ -1,18 +1,20 @@
-"""A supervisor at work, with children that search for nothing."""
+"""A shepherd at work, with children that search for nothing."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
 from service_harness import FakeParser
 
 from tilewright.db import Store
-from tilewright.service.supervisor import Supervisor
+from tilewright.service.child_dispatcher import ChildDispatcher
+from tilewright.service.search_process import Invocation
+from tilewright.service.shepherd import Shepherd
 
 SLEEP = "import time; time.sleep(60)"
 DIE = "import sys; print('Traceback (most recent call last):', file=sys.stderr); sys.exit('out of ideas')"
@@ -26,19 +28,20 @@ class Children:
     started: list[tuple[str, int]] = field(default_factory=list)
     executable: str = sys.executable
 
-    def __call__(self, job: str, epoch: int) -> Sequence[str]:
+    def __call__(self, job: str, epoch: int) -> Invocation:
         self.started.append((job, epoch))
-        return (self.executable, "-c", self.script)
+        return Invocation((self.executable, "-c", self.script))
 
 
 @contextlib.contextmanager
-def supervised(store: Store, children: Children, **more: object) -> Iterator[Supervisor]:
-    supervisor = Supervisor(store, FakeParser(), children, interval=0.02, **more)  # type: ignore[arg-type]
-    supervisor.start()
+def supervised(store: Store, children: Children, max_searches: int = 4, **more: object) -> Iterator[Shepherd]:
+    dispatcher = ChildDispatcher(store, children, max_searches)
+    shepherd = Shepherd(store, FakeParser(), dispatcher, interval=0.02, **more)  # type: ignore[arg-type]
+    shepherd.start()
     try:
-        yield supervisor
+        yield shepherd
     finally:
-        supervisor.stop()
+        shepherd.stop()
 
 
 def until(holds: Callable[[], bool], seconds: float = 8.0) -> None:

@@ -1,0 +1,67 @@
+"""`tilewright search`: processes that run searches, beside servers that serve the API alone."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from ..settings import load
+from .exits import CommandError, Exit
+from .options import Db
+from .output import say
+
+app = typer.Typer(name="search", help="Run searches beside the API's servers.", no_args_is_help=True)
+
+
+@app.command("run")
+def run(
+    db: Db = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(min=1, help="Searches at a time. [TILEWRIGHT_MAX_SEARCHES]", show_default=False),
+    ] = None,
+) -> None:
+    """Run the searches of the jobs in a PostgreSQL database, until SIGTERM.
+
+    As many of these as are wanted may run, on any machines. The searches of one that is stopped or lost go on
+    in another, from their stored trials.
+    """
+    settings = load({"db": db, "max_searches": concurrency}).settings
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("alembic", "procrastinate"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    from ...db.address import shown
+    from ...db.queue import is_postgres
+
+    if not is_postgres(settings.db):
+        raise CommandError(
+            f"search runners need PostgreSQL, and {settings.db} is none: `tilewright serve` runs the "
+            "searches of a database in a file",
+            Exit.USAGE,
+        )
+    try:
+        from ...db import open_store
+        from ..search_process import search_command
+        from ..search_runner import SearchRunner
+        from ..wiring import CompilerParser
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            f"a search runner needs {error.name}, which is not installed: "
+            "pip install 'tilewright[server,postgres]'"
+        ) from error
+    with open_store(settings.db) as store:
+        runner = SearchRunner(
+            store, settings, CompilerParser(), search_command(settings.db), settings.max_searches
+        )
+
+        def stop(sig: int, frame: FrameType | None) -> None:
+            runner.stop()
+
+        for sig in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(sig, stop)
+        say(f"tilewright runs up to {settings.max_searches} searches of {shown(settings.db)}")
+        raise typer.Exit(runner.run())
