@@ -11,6 +11,7 @@ from .clock import now_of
 from .lease_ends import OPEN_ATTEMPTS
 from .silence import TOUCH_SECONDS
 from .tables import attempts, jobs, leases, trials, workers
+from .worker_rows import lock_worker
 
 _ENDINGS = {
     "expired": "has expired",
@@ -42,6 +43,15 @@ def live_lease(conn: Connection, lease_id: str) -> tuple[Row[Any], float]:
         raise Superseded(f"a newer session of worker {row.worker} has registered")
     touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
     return row, now
+
+
+def settling_lease(conn: Connection, lease_id: str) -> tuple[Row[Any], float]:
+    """`live_lease` of a call that counts in its worker's row, which is locked first."""
+    query = select(leases.c.worker).where(leases.c.id == lease_id)
+    worker = conn.execute(query).scalar_one_or_none()
+    if worker is not None:
+        lock_worker(conn, worker)
+    return live_lease(conn, lease_id)
 
 
 def refuse_lost(lease: Row[Any], now: float) -> None:

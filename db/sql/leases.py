@@ -13,7 +13,7 @@ from ..records import Settlement
 from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
 from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases
-from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
+from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, settling_lease, touch_worker
 from .locks import lock_jobs_of_lease
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
@@ -67,7 +67,7 @@ class LeasePart(Part):
         for i, settlement in enumerate(settlements):
             check_settlement(settlement, f"settlements[{i}]")
         with self._database.write() as conn:
-            row, now = live_lease(conn, lease)
+            row, now = settling_lease(conn, lease)
             lock_jobs_of_lease(conn, lease)
             answers = [settle_one(conn, row, settlement, now) for settlement in settlements]
             state = renewed(conn, row, now)

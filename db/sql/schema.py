@@ -9,8 +9,6 @@ from ..errors import SchemaError
 from .database import Database
 
 VERSION_TABLE = "tilewright_schema"
-_NEIGHBOURS = ("procrastinate_",)
-"""Tables of the queue of searches, which may stand in the same database, and may have been there first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +20,7 @@ class Schema:
 
     def version(self, database: Database, conn: Connection) -> str | None:
         """The database's version; None for an empty one. SchemaError where the tables are somebody else's."""
-        tables = {name for name in inspect(conn).get_table_names() if not name.startswith(_NEIGHBOURS)}
+        tables = inspect(conn).get_table_names()
         if not tables:
             return None
         version = None
