@@ -13,6 +13,7 @@ from .words import CACHES, FAILURE_KINDS, HISTORIES, LEAST_SECONDS, ORIGINS
 _INT_BOUND = 1 << 63
 _SHORT = 256
 _TEXT = 64 << 10
+_DISTURBANCE = 200
 _TRACE = 1 << 20
 PROGRAM = 8 << 20
 _MAX_SAMPLES = 4096
@@ -133,6 +134,7 @@ def check_worker(worker: NewWorker) -> None:
     check_int("protocol", worker.protocol, 1)
     check_json("versions", worker.versions)
     check_json("labels", worker.labels)
+    check_json("facts", worker.facts)
     check_text("codegen_version", worker.codegen_version)
     if worker.pool is not None:
         check_text("pool", worker.pool)
@@ -153,6 +155,11 @@ def check_settlement(settlement: Settlement, at: str = "settlement") -> None:
         check_int(f"{at}.calls", settlement.calls, 1)
     if settlement.cache is not None:
         check_word(f"{at}.cache", settlement.cache, CACHES)
+    check_text(f"{at}.disturbance", settlement.disturbance, _DISTURBANCE, empty=True)
+    if len(settlement.baseline) not in (0, 2):
+        raise InvalidValue(f"{at}.baseline", "must be the seconds before and after, or nothing")
+    for i, seconds in enumerate(settlement.baseline):
+        check_seconds(f"{at}.baseline[{i}]", seconds)
     if not isinstance(settlement.samples, tuple) or len(settlement.samples) > _MAX_SAMPLES:
         raise InvalidValue(f"{at}.samples", f"must be a tuple of at most {_MAX_SAMPLES} numbers")
     for i, sample in enumerate(settlement.samples):
@@ -183,7 +190,7 @@ def _check_failure(settlement: Settlement, at: str) -> None:
     check_word(f"{at}.failure_kind", str(settlement.failure_kind), FAILURE_KINDS)
     if settlement.seconds is not None:
         raise InvalidValue(f"{at}.seconds", f"is given, but so is the failure {settlement.failure_kind}")
-    for name in ("censored", "disturbed"):
+    for name in ("censored", "disturbed", "baseline"):
         if getattr(settlement, name):
             raise InvalidValue(f"{at}.{name}", f"is true, but so is the failure {settlement.failure_kind}")
 

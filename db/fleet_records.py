@@ -7,7 +7,11 @@ from .words import WorkerState
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart."""
+    """What a worker says when it attaches. `name` is its identity, `session` tells its processes apart.
+
+    `facts`: of this one machine, a JSON object. `run_only`: it runs programs that builders made, since it
+    cannot compile.
+    """
 
     name: str
     session: str
@@ -17,6 +21,8 @@ class NewWorker:
     labels: str
     codegen_version: str
     pool: str | None = None
+    facts: str = "{}"
+    run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,8 @@ class Worker:
     lease: str | None
     registered_at: float
     seen_at: float
+    facts: str = "{}"
+    run_only: bool = False
     state_at: float | None = None
     until: float | None = None
     settled: int = 0
@@ -95,7 +103,10 @@ class OpenWork:
 
 @dataclass(frozen=True, slots=True)
 class LeaseItem:
-    """One trial to measure. `best_seconds` is the best of its job so far, None before the first success."""
+    """One trial to measure. `best_seconds` is the best of its job so far, None before the first success.
+
+    For a worker that only runs, the artifacts that it needs: SHA-256 and size of program and data.
+    """
 
     trial: str
     attempt: int
@@ -108,6 +119,10 @@ class LeaseItem:
     trace: str
     input_seed: int
     best_seconds: float | None
+    program_sha256: str | None = None
+    program_bytes: int | None = None
+    data_sha256: str | None = None
+    data_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,8 +134,9 @@ class Settlement:
     """The result of one attempt: seconds (median; a lower bound where `censored`), or a typed failure.
 
     `error` is the worst |y - ref| / tolerance of the checked output; None where it was not checked.
-    `codegen_version` None stands for the version the worker registered with. `disturbed`: other work
-    interrupted every sample. `calls` were made in each sample, with the caches as `cache` says (`hot`).
+    `codegen_version` None stands for the version the worker registered with. `disturbed`: something, as
+    `disturbance` says, disturbed every sample. `calls` were made in each sample, with the caches as `cache`
+    says (`hot`). `baseline`: seconds of the device's baseline kernel before and after the samples.
     `settle_local` ignores `trial` and `attempt`.
     """
 
@@ -154,6 +155,8 @@ class Settlement:
     disturbed: bool = False
     calls: int | None = None
     cache: str | None = None
+    baseline: tuple[float, ...] = ()
+    disturbance: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,9 @@ class Trial:
 
     `attempt` counts the grants so far. A pending trial that lies in somebody's lease is still `pending`.
     `first_seconds` and `first_samples`: what the search was told of a trial that the final rounds timed again
-    (`crown`), whose `seconds` and `samples` are theirs.
+    (`crown`), whose `seconds` and `samples` are theirs. `baseline_before` and `baseline_after`: of the first
+    timing; `baseline_ratio` is its seconds in units of their mean, to compare across what a device went
+    through.
     """
 
     id: str
@@ -198,6 +203,10 @@ class Trial:
     first_samples: tuple[float, ...] | None = None
     calls: int | None = None
     cache: str | None = None
+    baseline_before: float | None = None
+    baseline_after: float | None = None
+    baseline_ratio: float | None = None
+    disturbance: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
 
+from .build_store import BuildStore
 from .fleet_store import FleetStore
+from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
@@ -267,7 +269,9 @@ class Store(
     OutsideStore,
     ScheduleStore,
     FleetStore,
+    HealthStore,
     TokenStore,
+    BuildStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

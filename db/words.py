@@ -22,7 +22,9 @@ Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
 Origin = Literal["http", "local", "outside"]
 History = Literal["use", "ignore"]
 Cache = Literal["hot"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+HealthOccasion = Literal["attach", "periodic", "after_error", "quarantined"]
+HealthVerdict = Literal["healthy", "suspect", "failed", "drifted", "dispersed"]
+Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)
@@ -33,6 +35,10 @@ ORIGINS: tuple[Origin, ...] = get_args(Origin)
 HISTORIES: tuple[History, ...] = get_args(History)
 CACHES: tuple[Cache, ...] = get_args(Cache)
 """With which caches kernels are timed; times of different policies would not compare."""
+HEALTH_OCCASIONS: tuple[HealthOccasion, ...] = get_args(HealthOccasion)
+HEALTH_VERDICTS: tuple[HealthVerdict, ...] = get_args(HealthVerdict)
+SICK_VERDICTS: tuple[HealthVerdict, ...] = ("failed", "drifted", "dispersed")
+"""A worker whose golden kernels come to one of these is quarantined."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 LIMITS = ("seconds", "target_seconds", "patience")

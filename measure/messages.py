@@ -12,6 +12,7 @@ from .wire import MAX_INTEGER, Bound, Message, MessageError, Size
 __all__ = [
     "FAILURE_KINDS",
     "MAX_BATCH",
+    "MAX_DISTURBANCE",
     "MAX_LAST_WORDS",
     "MAX_MESSAGE",
     "PROTOCOL",
@@ -45,6 +46,9 @@ MAX_BATCH = 64
 MAX_MESSAGE = 4_000
 MAX_LAST_WORDS = 8_000
 """The most characters of a failure's message, and of its last words."""
+
+MAX_DISTURBANCE = 200
+"""The most characters that say what disturbed a timing."""
 
 FailureKind = Literal[
     "build_error",
@@ -122,9 +126,11 @@ class MeasureResult(Message):
 
     `calls` were made in each sample, with the caches as `cache` says: hot, since every call works on the same
     buffers. `censored`: stopped after fewer samples since it was clearly slower than the best; `seconds` is
-    then its lower bound, as far as few samples tell. `disturbed`: of a parallel kernel, whose samples were
-    all interrupted by other work. `error` is the worst |y - ref| / tolerance the check found: at most 1 when
-    it passed; None also for a censored candidate that was stopped in its very first call.
+    then its lower bound, as far as few samples tell. `disturbed`: something disturbed every sample, such as
+    other work; `disturbance` says what. `baseline`: the seconds of one call of the baseline kernel on this
+    device, right before and right after the samples, to which these compare. `error` is the worst |y - ref| /
+    tolerance the check found: at most 1 when it passed; None also for a censored candidate that was stopped
+    in its very first call.
     """
 
     item: Identifier
@@ -139,6 +145,8 @@ class MeasureResult(Message):
     disturbed: bool = False
     calls: Annotated[int, Bound(1, MAX_INTEGER)] = 1
     cache: Literal["hot"] = "hot"
+    baseline: Annotated[tuple[Positive, ...], Size(2)] = ()
+    disturbance: Annotated[str, Size(MAX_DISTURBANCE)] = ""
 
     @classmethod
     def failed(cls, item: MeasureInput, failure: Failure) -> Self:
@@ -149,14 +157,19 @@ class MeasureResult(Message):
             return "a result has either seconds or a failure"
         if self.seconds is not None and not self.samples:
             return "seconds without the samples they come from"
-        if self.failure is not None and (self.samples or self.censored or self.disturbed):
-            return "a failure has no samples and is neither censored nor disturbed"
+        if self.failure is not None and (self.samples or self.censored or self.disturbed or self.baseline):
+            return "a failure has no samples and no baseline, and is neither censored nor disturbed"
+        if self.disturbance and not self.disturbed:
+            return "a disturbance of a result that is not disturbed"
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerHello(Message):
-    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it."""
+    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it.
+
+    `run_only`: it cannot compile; its leases are RunLeases (measure/run_only).
+    """
 
     protocol: int
     name: Identifier
@@ -165,6 +178,7 @@ class WorkerHello(Message):
     hardware: dict[str, Any]
     versions: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)]
     labels: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)] = field(default_factory=dict)
+    run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

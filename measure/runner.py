@@ -45,7 +45,7 @@ class Runner:
         self._program = program
         self._start_seconds = start_seconds
         self._prepare_seconds = prepare_seconds
-        self._server: _Server | None = None
+        self._server: ForkServer | None = None
         self._one_at_a_time = threading.Lock()
         # Reentrant: a signal handler may cancel while its own thread holds it.
         self._state = threading.RLock()
@@ -92,16 +92,16 @@ class Runner:
                 if self._server is not None:
                     self._server.kill()
 
-    def _started(self) -> _Server:
+    def _started(self) -> ForkServer:
         with self._state:
             if self._server is not None and not self._server.is_alive():
                 self.close()
             if self._server is None:
-                self._server = _Server(self._program, self._start_seconds)
+                self._server = ForkServer(self._program, self._start_seconds)
             return self._server
 
     def _ask(
-        self, server: _Server, item: MeasureInput, ahead: MeasureInput | None, begun: float
+        self, server: ForkServer, item: MeasureInput, ahead: MeasureInput | None, begun: float
     ) -> MeasureResult:
         limits = item.limits
         patience = self._prepare_seconds + limits.build_seconds + limits.run_seconds + _SPARE_SECONDS
@@ -129,16 +129,16 @@ class Runner:
         return MeasureResult.failed(item, failure)
 
 
-class _Server:
+class ForkServer:
     """One fork server process and the sockets to it."""
 
-    def __init__(self, program: str, start_seconds: float) -> None:
+    def __init__(self, program: str, start_seconds: float, module: str = zygote.__name__) -> None:
         self.tail = Tail()
         self._reader = frames.FrameReader(frames.MAX_FRAME)
         self._socket, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-u", "-m", zygote.__name__, str(theirs.fileno()), program],
+                [sys.executable, "-P", "-u", "-m", module, str(theirs.fileno()), program],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

@@ -10,18 +10,21 @@ Candidates race against the best so far. After each of the first samples, one th
 explains is stopped as `censored`; one that is merely slower is done after half of the time that a contender
 for the first place gets.
 
-A parallel kernel's samples are wall time during which none of its threads was interrupted (`ru_nivcsw` of the
-process stayed as it was): one thread's CPU time says nothing of the others, and all together nothing of how
-long the caller waited.
+A parallel kernel's samples are wall time: one thread's CPU time says nothing of the others, and all together
+nothing of how long the caller waited.
+
+A sample that was disturbed (`conditions.disturbance`: throttling, heat, a hypervisor, other work) is taken
+again, within bounds, and counts only where there is no other.
 """
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+
+from .conditions import Conditions, Look, disturbance
 
 SAMPLES = 3
 SAMPLE_SECONDS = 0.002
@@ -38,10 +41,12 @@ have become a fifth slower since the best was timed."""
 COLD_RATIO = 3.0
 """The same for the call that was made before all samples, with cold caches."""
 DISTURBED_RATIO = 2.0
-"""What was interrupted may look so many times as slow as it is."""
+"""What was disturbed may look so many times as slow as it is."""
 MOST_SAMPLES = 12
 MOST_SECONDS = 0.080
-"""Of a parallel kernel on a busy machine, the samples that were interrupted included."""
+"""Of a parallel kernel on a busy machine, the samples that were disturbed included. Of a one-thread kernel
+they are as many, and as long, as a measurement takes twice: CPU time tells the truth of an interrupted
+sample, too, but for what the other work did to the caches."""
 FIRST_SECONDS = 0.1
 FIRST_RATIO = 20.0
 """The first call of a kernel, checked and with cold caches, is ended after this much processor time, or
@@ -70,14 +75,14 @@ class BelowResolution(Exception):
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds of one call, the minimum of `samples` (fewer when `censored`); `calls` made in the last.
-    `disturbed`: every sample of a parallel kernel was interrupted, the best of them are all there is.
+    `disturbance`: what disturbed every sample, of which the best are all there is; else empty.
     """
 
     seconds: float
     samples: tuple[float, ...]
     censored: bool
     calls: int
-    disturbed: bool = False
+    disturbance: str = ""
 
 
 def time_call(
@@ -86,30 +91,30 @@ def time_call(
     first: float = 0.0,
     best: float | None = None,
     clock: Callable[[], float] = time.thread_time,
-    interruptions: Callable[[], int] | None = None,
+    look: Look = Conditions,
+    parallel: bool = False,
 ) -> Timing:
     """Times `call`, which must have been called before so that it is warm.
 
     `first`: the seconds that an earlier call took, 0 for unknown. When it lasted long enough to be a sample
     it can censor the trial by itself, so that a very slow kernel is not run again. `best`: the seconds to
-    beat; None where there is none, or no race: then it is timed like a contender. `interruptions`, of
-    parallel kernels: a count that rises when a thread has to make room for others. Raises BelowResolution
-    when the clock stands still however often the kernel is called.
+    beat; None where there is none, or no race: then it is timed like a contender. `look` tells the conditions
+    before and after each sample. `parallel`: the clock is a wall's, so that an interruption counts in full.
+    Raises BelowResolution when the clock stands still however often the kernel is called.
     """
-    cold = COLD_RATIO * (1.0 if interruptions is None else DISTURBED_RATIO)
+    cold = COLD_RATIO * (DISTURBED_RATIO if parallel else 1.0)
     if best is not None and first >= SAMPLE_SECONDS and first > cold * best:
         return Timing(first, (first,), censored=True, calls=1)
     calls = _enough(1, first) if first > 0 else 1
-    race = _Race(best)
-    count = interruptions or _never
+    race = _Race(best, parallel)
     while not race.over:
-        before = count()
+        before = look()
         calls, seconds = _sample(call, calls, clock)
-        race.take(seconds, calls * seconds, is_disturbed=count() != before)
+        race.take(seconds, calls * seconds, disturbance(before, look()))
         if race.lost:
             break
     samples = race.samples
-    return Timing(min(samples), samples, race.lost, calls, disturbed=not race.kept)
+    return Timing(min(samples), samples, race.lost, calls, disturbance="" if race.kept else race.disturbance)
 
 
 def longest_first_call(best: float | None, threads: int = 1) -> float:
@@ -117,29 +122,23 @@ def longest_first_call(best: float | None, threads: int = 1) -> float:
     return 0.0 if best is None else max(FIRST_SECONDS, FIRST_RATIO * best) * threads
 
 
-def thread_interruptions() -> int:
-    """How often the system took a core from one of this process's threads."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-
-
-def _never() -> int:
-    return 0
-
-
 class _Race:
     """The samples of one kernel against the best of others."""
 
-    def __init__(self, best: float | None) -> None:
+    def __init__(self, best: float | None, parallel: bool) -> None:
         self._best = best
+        self._parallel = parallel
         self.kept: list[float] = []
         self._spoilt: list[float] = []
         self._kept_seconds = 0.0
         self._all_seconds = 0.0
+        self.disturbance = ""
 
-    def take(self, seconds: float, lasted: float, *, is_disturbed: bool) -> None:
-        (self._spoilt if is_disturbed else self.kept).append(seconds)
+    def take(self, seconds: float, lasted: float, disturbance: str | None) -> None:
+        (self.kept if disturbance is None else self._spoilt).append(seconds)
         self._all_seconds += lasted
-        self._kept_seconds += 0.0 if is_disturbed else lasted
+        self._kept_seconds += lasted if disturbance is None else 0.0
+        self.disturbance = disturbance or self.disturbance
 
     @property
     def samples(self) -> tuple[float, ...]:
@@ -150,7 +149,10 @@ class _Race:
         """Whether there are enough samples."""
         if len(self.kept) >= SAMPLES and self._kept_seconds >= self._wanted:
             return True
-        return len(self.kept) + len(self._spoilt) >= MOST_SAMPLES and self._all_seconds >= MOST_SECONDS
+        taken = len(self.kept) + len(self._spoilt)
+        if self._parallel:
+            return taken >= MOST_SAMPLES and self._all_seconds >= MOST_SECONDS
+        return taken >= SAMPLES and self._all_seconds >= 2 * self._wanted
 
     @property
     def lost(self) -> bool:
@@ -164,7 +166,8 @@ class _Race:
     @property
     def _wanted(self) -> float:
         """Seconds of samples."""
-        is_contender = self._best is None or min(self.kept) <= NEAR * self._best
+        known = self.kept or self._spoilt
+        is_contender = self._best is None or not known or min(known) <= NEAR * self._best
         return CONTENDER_SECONDS if is_contender else ENOUGH_SECONDS
 
 

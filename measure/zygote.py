@@ -29,7 +29,7 @@ READY = {"ready": True}
 
 def main(arguments: Sequence[str]) -> int:
     descriptor, name = arguments
-    _die_with_the_parent()
+    die_with_the_parent()
     # Terminals and service managers signal whole groups; this process ends when its parent lets go of it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -116,7 +116,7 @@ def _alike(one: MeasureInput, other: MeasureInput) -> bool:
     )
 
 
-def _die_with_the_parent() -> None:
+def die_with_the_parent() -> None:
     """Lets the closing of stdin kill this process, even in the middle of a long computation: the default
     action of SIGIO is to terminate. A parent-death signal would not do: it watches a thread of the parent."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])

@@ -22,7 +22,20 @@ from .dispatch import Searching
 from .errors import MEDIA_TYPE, ServiceError
 from .limits import BodyLimits
 from .presenter import Presenter
-from .routes import events, health, jobs, leases, operators, outside, schedules, tokens, trials, workers
+from .routes import (
+    artifacts,
+    builds,
+    events,
+    health,
+    jobs,
+    leases,
+    operators,
+    outside,
+    schedules,
+    tokens,
+    trials,
+    workers,
+)
 from .settings import Settings
 from .tracing import Tracing
 from .views import ProblemView
@@ -63,12 +76,30 @@ def create_app(
         schema=store.schema_version(),
     )
     routes: list[BaseRoute] = []
-    for module in (jobs, trials, outside, events, operators, schedules, workers, leases, tokens, health):
+    for module in (
+        jobs,
+        trials,
+        outside,
+        events,
+        operators,
+        schedules,
+        workers,
+        leases,
+        builds,
+        artifacts,
+        tokens,
+        health,
+    ):
         app.include_router(module.router)
         routes += module.router.routes
     problems.install(app, routes, ServiceError, StoreError, MessageError)
     # The last one added is the outermost: a request is traced, then known, then read.
-    app.add_middleware(BodyLimits, max_bytes=settings.max_body_bytes, max_depth=settings.max_json_depth)
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=settings.max_body_bytes,
+        max_depth=settings.max_json_depth,
+        max_artifact_bytes=settings.max_artifact_bytes,
+    )
     app.add_middleware(Authentication, tokens=store, host=settings.host)
     app.add_middleware(Tracing)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]

@@ -25,7 +25,7 @@ from .errors import ScopeMissing, ServiceError, TokenNeeded, TokenWrong
 from .problems import respond
 from .settings import is_loopback
 
-SCOPES = ("jobs:write", "schedules:read", "worker", "admin")
+SCOPES = ("jobs:write", "schedules:read", "worker", "builder", "admin")
 OPEN_PATHS = ("/livez", "/readyz", "/version")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
 _bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
@@ -157,4 +157,6 @@ CanReadJobs = Annotated[Principal, Depends(Requires("jobs:write", "schedules:rea
 CanReadSchedules = Annotated[Principal, Depends(Requires("schedules:read", "jobs:write", anonymous=True))]
 CanReadWorkers = Annotated[Principal, Depends(Requires("worker", "jobs:write"))]
 IsWorker = Annotated[Principal, Depends(Requires("worker"))]
+IsBuilder = Annotated[Principal, Depends(Requires("builder"))]
+IsDevice = Annotated[Principal, Depends(Requires("worker", "builder"))]
 IsAdmin = Annotated[Principal, Depends(Requires("admin"))]

@@ -48,6 +48,7 @@ class BoundedHttp:
         seconds: float,
         most_bytes: int,
         json: Any = None,
+        content: bytes | None = None,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
@@ -57,6 +58,7 @@ class BoundedHttp:
                 method,
                 url,
                 json=json,
+                content=content,
                 params=params,
                 headers=headers,
                 timeout=seconds,

@@ -13,6 +13,7 @@ from ..db.records import Settlement
 from ..measure.messages import (
     MAX_BATCH,
     PROTOCOL,
+    Failure,
     Lease,
     LeaseUpdate,
     Limits,
@@ -41,14 +42,19 @@ class Caller:
         """Reads a call whose own fields are `names`, all of them needed. Raises MessageError,
         ProtocolRefused."""
         check_protocol(body)
-        known = ("protocol", "worker", "session", *names)
-        for name in body:
-            if name not in known:
-                raise MessageError(f"unknown field; known fields: {', '.join(known)}", _pointer(name))
-        for name in known:
-            if name not in body:
-                raise MessageError("missing", _pointer(name))
+        read_fields(body, "worker", "session", *names)
         return cls(text(body, "worker"), text(body, "session"), body)
+
+
+def read_fields(body: Mapping[str, Any], *names: str) -> None:
+    """Raises MessageError unless the fields of a call are these and the protocol, all of them."""
+    known = ("protocol", *names)
+    for name in body:
+        if name not in known:
+            raise MessageError(f"unknown field; known fields: {', '.join(known)}", _pointer(name))
+    for name in known:
+        if name not in body:
+            raise MessageError("missing", _pointer(name))
 
 
 def check_protocol(body: Mapping[str, Any]) -> None:
@@ -97,16 +103,6 @@ def results(body: Mapping[str, Any]) -> list[MeasureResult]:
 def settlement(result: MeasureResult) -> Settlement:
     """A result as the store keeps it."""
     failure = result.failure
-    detail = (
-        {}
-        if failure is None
-        else {
-            "limit": failure.limit,
-            "elapsed": failure.elapsed,
-            "last_words": failure.last_words,
-            "of_workload": failure.of_workload or None,
-        }
-    )
     return Settlement(
         trial=result.item,
         attempt=result.attempt,
@@ -116,13 +112,28 @@ def settlement(result: MeasureResult) -> Settlement:
         error=result.error,
         failure_kind=None if failure is None else failure.kind,
         failure_message="" if failure is None else failure.message,
-        failure_detail=json.dumps({k: v for k, v in detail.items() if v not in (None, "")}),
+        failure_detail=failure_detail(failure),
         build_seconds=result.build_seconds,
         wall_seconds=result.wall_seconds,
         disturbed=result.disturbed,
         calls=result.calls if failure is None else None,
         cache=result.cache if failure is None else None,
+        baseline=tuple(result.baseline),
+        disturbance=result.disturbance,
     )
+
+
+def failure_detail(failure: Failure | None) -> str:
+    """What a failure says beside its kind and message, as JSON text."""
+    if failure is None:
+        return "{}"
+    detail = {
+        "limit": failure.limit,
+        "elapsed": failure.elapsed,
+        "last_words": failure.last_words,
+        "of_workload": failure.of_workload or None,
+    }
+    return json.dumps({k: v for k, v in detail.items() if v not in (None, "")})
 
 
 def lease_message(lease: LeaseRecord, settings: Settings) -> Lease:

@@ -204,6 +204,9 @@ def trial_view(trial: Trial) -> TrialView:
         predicted=trial.predicted,
         origin=trial.origin,
         disturbed=trial.disturbed,
+        disturbance=trial.disturbance,
+        baseline=[s for s in (trial.baseline_before, trial.baseline_after) if s is not None],
+        baseline_ratio=trial.baseline_ratio,
     )
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from ..db.words import LEAST_SECONDS
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "admin"]
+Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MAX_SECONDS = 30 * 86_400.0
 

@@ -12,6 +12,7 @@ from ..db.errors import Conflict
 from ..db.store import Store
 from .api_processes import ApiProcesses
 from .api_server import Elsewhere, ServeError, bind, serve_api, url_of
+from .builder_keeper import BuilderKeeper, builder_command
 from .search_process import Command, search_command
 from .searchers import Searcher, searcher_of
 from .settings import Settings
@@ -49,9 +50,13 @@ def serve(
             on_crash=lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
 
+    keeper = BuilderKeeper(store, builder_command(settings))
+
     def started() -> None:
         if searcher is not None:
             searcher.start()
+            if settings.builder:
+                keeper.start()
         if ready_file is not None:
             _write_whole(ready_file, url + "\n")
         announce(url)
@@ -65,6 +70,7 @@ def serve(
                 failed = False
             crashed = searcher is not None and searcher.crashed
         finally:
+            keeper.stop()
             _stop(searcher)
     return 1 if crashed or failed else 0
 

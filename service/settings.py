@@ -60,6 +60,14 @@ class Settings(BaseSettings):
     run_seconds: float = Field(10.0, gt=0, description="time limit of checking and timing one candidate")
     memory_bytes: int = Field(2 << 30, ge=1, description="memory limit of one candidate")
 
+    builder: bool = Field(True, description="build for devices that cannot, while any is attached")
+    max_artifact_bytes: int = Field(
+        256 << 20, ge=1024, description="largest program or data file for devices that cannot compile"
+    )
+    artifact_store_bytes: int = Field(
+        4 << 30, ge=1024, description="what all programs and data files may come to"
+    )
+
     @classmethod
     def settings_customise_sources(
         cls,

@@ -88,6 +88,7 @@ class Transport:
         path: str,
         *,
         json: Any = None,
+        content: bytes | None = None,
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         idempotent: bool | None = None,
@@ -112,6 +113,7 @@ class Transport:
                     seconds=max(0.001, ends - time.monotonic()),
                     most_bytes=_MOST_BYTES,
                     json=json,
+                    content=content,
                     params=_given(params),
                     headers={**self._headers, **(headers or {})},
                 )

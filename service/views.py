@@ -172,7 +172,9 @@ class TrialView(View):
     """One candidate and what came of it. `outcome`: pending, started, ok, censored, or a failure kind.
 
     `predicted`: the score that the cost model gave it before it was measured; `origin`: what proposed it;
-    `disturbed`: other work interrupted every sample.
+    `disturbed`: `disturbance`, such as other work, disturbed every sample. `baseline`: seconds of the
+    device's baseline kernel right before and after the samples, and `baseline_ratio` the trial's seconds in
+    units of their mean.
     """
 
     number: int
@@ -191,6 +193,9 @@ class TrialView(View):
     predicted: float | None = None
     origin: str = ""
     disturbed: bool = False
+    disturbance: str = ""
+    baseline: list[float] = Field(default_factory=list)
+    baseline_ratio: float | None = None
 
 
 class AskedView(View):

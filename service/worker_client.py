@@ -86,7 +86,7 @@ class WorkerClient:
             # The worker has its own patience with a server that is out of reach.
             answer = self._transport.request("POST", path, json=body, timeout=timeout, retry=False)
         except ApiError as error:
-            raise _as_source_error(error) from error
+            raise as_source_error(error) from error
         return None if answer.status_code == 204 else answer.json()
 
     def _read(self, kind: type[M], answer: Any) -> M:
@@ -98,7 +98,8 @@ class WorkerClient:
             ) from error
 
 
-def _as_source_error(error: ApiError) -> SourceError:
+def as_source_error(error: ApiError) -> SourceError:
+    """A refusal as a worker or builder hears it."""
     if error.status >= 500:
         return SourceUnreachable(f"the server cannot serve now: {error}")
     return _BY_CODE.get(error.code, SourceRefused)(str(error))

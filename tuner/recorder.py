@@ -284,6 +284,8 @@ def _settlement(result: MeasureResult, codegen: str) -> Settlement:
         disturbed=result.disturbed,
         calls=None if failure else result.calls,
         cache=None if failure else result.cache,
+        baseline=tuple(result.baseline),
+        disturbance=result.disturbance,
     )
 
 

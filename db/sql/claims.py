@@ -26,6 +26,7 @@ from .jobs import change_state
 from .lease_ends import poison
 from .locks import keep_jobs, lock_jobs
 from .part import new_id
+from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
 
 _ITEM = (
@@ -45,8 +46,11 @@ _ITEM = (
 
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
-    rows = _taken(conn, _wanted_again(worker.hardware).limit(count), trials, retimings)
-    rows = rows or _taken(conn, _queued_items(worker.hardware).limit(count), trials)
+    again, queued = _wanted_again(worker.hardware), _queued_items(worker.hardware)
+    if worker.run_only:
+        fail_unbuildable(conn, jobs.c.hardware == worker.hardware, now)
+        again, queued = built(again), built(queued)
+    rows = _taken(conn, again.limit(count), trials, retimings) or _taken(conn, queued.limit(count), trials)
     if not rows:
         return None
     lease_id = new_id("lease")
@@ -54,8 +58,12 @@ def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float
     _hand_over(conn, lease_id, worker, rows, now)
     for job in {row.job: None for row in rows}:
         _wake(conn, job, now)
-    items = tuple(LeaseItem(**{name: row._mapping[name] for name in LeaseItem.__slots__}) for row in rows)
+    items = tuple(_item(row) for row in rows)
     return Lease(id=lease_id, worker=worker.id, ttl=ttl, items=items)
+
+
+def _item(row: Row[Any]) -> LeaseItem:
+    return LeaseItem(**{name: value for name, value in row._mapping.items() if name != "job_state"})
 
 
 def _taken(conn: Connection, query: Select[Any], *locked: Table) -> Sequence[Row[Any]]:

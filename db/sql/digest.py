@@ -14,7 +14,12 @@ def digest_of(settlement: Settlement) -> str:
     keeps its digest.
     """
     said = asdict(settlement)
-    for later in ("disturbed", "calls", "cache"):
+    for later in ("disturbed", "calls", "cache", "baseline", "disturbance"):
         if not said[later]:
             del said[later]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def sha256_of(data: bytes) -> str:
+    """In hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

@@ -8,6 +8,7 @@ from ..errors import LeaseLost, SettlementMismatch, StoreError
 from ..fleet_records import LeaseState
 from ..records import Settlement
 from .digest import digest_of
+from .health import note_baseline
 from .lease_ends import close_lease, forgive
 from .lease_rows import is_lost, lease_state, open_attempts
 from .retimings import is_wanted_again, take_retiming
@@ -30,6 +31,7 @@ def settle_one(conn: Connection, lease: Row[Any], settlement: Settlement, now: f
     own = attempts.c.trial == row.id, attempts.c.attempt == settlement.attempt
     conn.execute(update(attempts).where(*own).values(state="settled", digest=digest, ended_at=now))
     conn.execute(update(trials).where(trials.c.id == row.id).values(lease=None))
+    note_baseline(conn, row.job, lease.worker, settlement.baseline, now)
     if is_wanted_again(conn, row.id, row.outcome):
         take_retiming(conn, row.id, settlement, lease.worker, now)
         count_result(conn, lease.worker, settlement)

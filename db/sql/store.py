@@ -4,10 +4,12 @@ from types import TracebackType
 from typing import Self
 
 from ..errors import SchemaError
+from .builds import BuildPart
 from .catalog import CatalogPart
 from .clock import now_of
 from .databases import database_of
 from .events import EventPart
+from .health import HealthPart
 from .history import HistoryPart
 from .job_control import JobControlPart
 from .jobs import JobPart
@@ -38,8 +40,10 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
+    HealthPart,
     TokenPart,
     ServingPart,
+    BuildPart,
 ):
     """Implements `Store`. Safe to use from several threads and processes, not across a fork."""
 

@@ -57,6 +57,8 @@ def write_result(
             disturbed=settlement.disturbed,
             calls=settlement.calls,
             cache=settlement.cache,
+            disturbance=settlement.disturbance,
+            **_baseline(settlement),
             error=settlement.error,
             failure_kind=settlement.failure_kind,
             failure_message=settlement.failure_message,
@@ -81,6 +83,15 @@ def count_result(conn: Connection, worker: str, settlement: Settlement) -> None:
     failed = int(settlement.failure_kind is not None)
     counts = {"settled": workers.c.settled + 1, "failed": workers.c.failed + failed}
     conn.execute(update(workers).where(workers.c.id == worker).values(**counts))
+
+
+def _baseline(settlement: Settlement) -> dict[str, float]:
+    """What the baseline around its samples comes to."""
+    if settlement.seconds is None or len(settlement.baseline) != 2:
+        return {}
+    before, after = settlement.baseline
+    ratio = settlement.seconds / ((before + after) / 2)
+    return {"baseline_before": before, "baseline_after": after, "baseline_ratio": ratio}
 
 
 def fail_trial(conn: Connection, trial: Row[Any], settlement: Settlement, now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -95,6 +96,14 @@ def show_probe(name: Name = None, label: Labels = None, as_json: AsJson = False)
         return table(["fact", "value"], rows)
 
     show(hello, as_json, human)
+
+
+@app.command("runner-script")
+def show_runner_script() -> None:
+    """Print the program that measures on a device without tilewright: one file for Python 3.9 alone."""
+    from ...measure import run_only
+
+    print(Path(run_only.__file__).with_name("runner.py").read_text("utf-8"), end="")
 
 
 @app.command("list")

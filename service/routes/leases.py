@@ -8,10 +8,11 @@ from fastapi import APIRouter, Body, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from ...db.fleet_records import Lease
+from ...db.fleet_records import Lease, Worker
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
-from ..context import Ctx
+from ..build_calls import run_lease
+from ..context import Context, Ctx
 from ..lease_calls import (
     Caller,
     integer,
@@ -45,7 +46,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
         nonlocal looks
         looks += 1
         # The first look claims outright: it also tells the store that the worker is there.
-        if looks > 1 and not await context.work.may_have_work(worker.hardware):
+        if looks > 1 and not await _may_have_work(context, worker):
             return None
         # A worker that hung up would leave its candidates lying until the lease expires.
         if await request.is_disconnected():
@@ -57,7 +58,14 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     lease = await poll(context, look, wait, _LOOK_EVERY)
     if lease is None:
         return Response(status_code=204)
-    return JSONResponse(lease_message(lease, settings).to_json())
+    message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
+    return JSONResponse(message.to_json())
+
+
+async def _may_have_work(context: Context, worker: Worker) -> bool:
+    if not await context.work.may_have_work(worker.hardware):
+        return False
+    return not worker.run_only or await run_in_threadpool(context.store.has_built, worker.hardware)
 
 
 @router.post("/{lease_id}:start")

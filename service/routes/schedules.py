@@ -37,12 +37,12 @@ def read_best(
     body = context.presenter.schedule(best).model_dump_json().encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": "no-cache"}
-    if _matches(if_none_match, etag):
+    if matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/json")
 
 
-def _matches(if_none_match: str | None, etag: str) -> bool:
+def matches(if_none_match: str | None, etag: str) -> bool:
     """Whether one of the tags is this one, by the weak comparison that RFC 9110 asks for."""
     if if_none_match is None:
         return False

@@ -37,8 +37,9 @@ def attach_worker(
             protocol=hello.protocol,
             versions=json.dumps(hello.versions),
             labels=json.dumps(hello.labels),
-            codegen_version=hello.versions.get("codegen", ""),
+            codegen_version=_codegen_version(hello, context),
             pool=principal.pool,
+            run_only=hello.run_only,
         )
     )
     context.dispatcher.wake()
@@ -76,6 +77,11 @@ def list_workers(context: Ctx, _: CanReadWorkers) -> WorkersView:
 def read_worker(worker_id: str, context: Ctx, _: CanReadWorkers) -> WorkerView:
     """One worker: state, hardware, labels, versions."""
     return context.presenter.worker(context.store.worker(worker_id), context.store.now())
+
+
+def _codegen_version(hello: WorkerHello, context: Context) -> str:
+    """Of a device that only runs, that of its builders, which is the server's own."""
+    return context.parser.codegen_version() if hello.run_only else hello.versions.get("codegen", "")
 
 
 def _check_hardware(hello: WorkerHello, context: Context) -> None:

@@ -15,8 +15,9 @@ from tilewright.compiler.schedule import Schedule
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target
 from tilewright.compiler.target.hardware import usable_cores
-from tilewright.measure.candidate import Reference, check_and_time
+from tilewright.measure.checked_timing import check_and_time
 from tilewright.measure.messages import Limits, MeasureInput, MeasureResult
+from tilewright.measure.reference import Reference
 from tilewright.measure.runner import Runner
 
 Arrays = tuple[np.ndarray[Any, Any], ...]

@@ -70,6 +70,8 @@ def test_a_result_is_written_with_every_field() -> None:
         "disturbed": False,
         "calls": 1,
         "cache": "hot",
+        "baseline": [],
+        "disturbance": "",
     }
 
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from tilewright.measure.conditions import Conditions
 from tilewright.measure.timing import BelowResolution, Timing, longest_first_call, time_call
+
+OTHER_WORK = "other work interrupted it"
 
 
 @dataclass
@@ -170,51 +173,53 @@ class Interrupted:
     readings: int = 0
     count: int = 0
 
-    def __call__(self) -> int:
+    def __call__(self) -> Conditions:
         if self.readings % 2 and self.readings // 2 in self.during:
             self.count += 1
         self.readings += 1
-        return self.count
+        return Conditions(interruptions=self.count)
 
 
 def test_samples_that_were_interrupted_do_not_count() -> None:
     kernel = FakeKernel([0.25, 0.5, 0.125, 0.5, 0.5])
-    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted({0, 2}))
+    timing = time_call(kernel, clock=kernel.clock, parallel=True, look=Interrupted({0, 2}))
     assert timing == Timing(0.5, (0.5, 0.5, 0.5), censored=False, calls=1)
 
 
 def test_the_best_samples_are_told_as_disturbed_when_all_were_interrupted() -> None:
     kernel = FakeKernel([0.5, 0.25, 0.375, 0.5])
-    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted(set(range(99))))
-    assert timing == Timing(0.25, (0.25, 0.375, 0.5), censored=False, calls=1, disturbed=True)
+    timing = time_call(kernel, clock=kernel.clock, parallel=True, look=Interrupted(set(range(99))))
+    assert timing == Timing(0.25, (0.25, 0.375, 0.5), censored=False, calls=1, disturbance=OTHER_WORK)
     assert kernel.calls == 12
 
 
 @pytest.mark.parametrize("seconds", [1e-5, 2.5e-3, 0.004, 0.5])
 def test_a_machine_that_never_rests_is_waited_for_for_12_samples_and_80_ms(seconds: float) -> None:
     kernel = FakeKernel([seconds])
-    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted(set(range(99))))
-    assert timing.disturbed and len(timing.samples) == 3
+    timing = time_call(kernel, clock=kernel.clock, parallel=True, look=Interrupted(set(range(99))))
+    assert timing.disturbance and len(timing.samples) == 3
     assert kernel.now <= max(12 * seconds, 0.080) + 2 * max(seconds, 0.0025)
 
 
 def test_few_samples_without_interruption_are_better_than_none() -> None:
     kernel = FakeKernel([0.5])
-    timing = time_call(kernel, clock=kernel.clock, interruptions=Interrupted(set(range(99)) - {7}))
+    timing = time_call(kernel, clock=kernel.clock, parallel=True, look=Interrupted(set(range(99)) - {7}))
     assert timing == Timing(0.5, (0.5,), censored=False, calls=1)
 
 
 @pytest.mark.parametrize(("seconds", "is_censored"), [(0.37, False), (0.51, True)])
 def test_an_interrupted_sample_censors_at_twice_the_ratio(seconds: float, is_censored: bool) -> None:
     kernel = FakeKernel([seconds])
-    timing = time_call(kernel, best=0.125, clock=kernel.clock, interruptions=Interrupted(set(range(99))))
-    assert (timing.censored, timing.disturbed) == (is_censored, True)
+    timing = time_call(
+        kernel, best=0.125, clock=kernel.clock, parallel=True, look=Interrupted(set(range(99)))
+    )
+    assert (timing.censored, timing.disturbance) == (is_censored, OTHER_WORK)
 
 
 def test_a_parallel_kernel_is_stopped_by_its_first_quiet_samples() -> None:
     kernel = FakeKernel([0.625, 0.375, 0.375])
-    timing = time_call(kernel, best=0.125, clock=kernel.clock, interruptions=Interrupted({0}))
+    timing = time_call(kernel, best=0.125, clock=kernel.clock, parallel=True, look=Interrupted({0}))
     assert (timing.censored, timing.samples, kernel.calls) == (True, (0.625,), 1)
     kernel = FakeKernel([0.25, 0.375, 0.375])
-    timing = time_call(kernel, best=0.125, clock=kernel.clock, interruptions=Interrupted({0}))
+    timing = time_call(kernel, best=0.125, clock=kernel.clock, parallel=True, look=Interrupted({0}))
     assert (timing.censored, timing.samples, kernel.calls) == (True, (0.375,), 2)

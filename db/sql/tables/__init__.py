@@ -1,20 +1,26 @@
 """The tables as this program reads and writes them; migrations/ makes them, and a test compares the two."""
 
+from .artifacts import artifacts, builds
 from .base import metadata
 from .catalog import hardware, structures, targets, workloads
 from .fleet import doubts, leases, shares, workers
+from .health import health_checks, job_baselines
 from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import retirements, schedules
 from .service import tokens
 from .trials import attempts, crashes, holdings, retimings, trials
 
 __all__ = [
+    "artifacts",
     "attempts",
+    "builds",
     "crashes",
     "doubts",
     "events",
     "hardware",
+    "health_checks",
     "holdings",
+    "job_baselines",
     "job_labels",
     "jobs",
     "leases",

@@ -1,6 +1,19 @@
 """Workers and their leases."""
 
-from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    false,
+    text,
+)
 
 from .base import Counter, metadata
 
@@ -24,6 +37,8 @@ workers = Table(
     Column("until", Double),  # when its pause ends
     Column("settled", BigInteger, nullable=False, server_default=text("0")),  # results taken from it
     Column("failed", BigInteger, nullable=False, server_default=text("0")),  # failures among them
+    Column("facts", Text, nullable=False, server_default=text("'{}'")),
+    Column("run_only", Boolean(create_constraint=False), nullable=False, server_default=false()),
 )
 
 leases = Table(

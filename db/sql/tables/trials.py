@@ -57,6 +57,10 @@ trials = Table(
     Column("first_samples", Text),
     Column("calls", BigInteger),  # in each sample
     Column("cache", String),  # hot
+    Column("baseline_before", Double),  # seconds of the baseline kernel around the first timing
+    Column("baseline_after", Double),
+    Column("baseline_ratio", Double),  # seconds of the first timing, in units of the mean of these
+    Column("disturbance", Text, nullable=False, server_default=text("''")),
     UniqueConstraint("job", "number"),
     UniqueConstraint("job", "candidate_key"),
     CheckConstraint("(outcome IN ('ok', 'censored')) = (seconds IS NOT NULL)", name="success_has_seconds"),
