@@ -36,6 +36,7 @@ from .records import (
     Trial,
     Workload,
 )
+from .retention_store import RetentionStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -272,6 +273,7 @@ class Store(
     HealthStore,
     TokenStore,
     BuildStore,
+    RetentionStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

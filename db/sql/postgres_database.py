@@ -62,10 +62,21 @@ class PostgresDatabase(Database):
     def migrate(self) -> Iterator[Connection]:
         with self.write() as conn:
             # Rows may have to be rewritten, and another process' migration to be waited for.
-            conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            self.take_time(conn)
             conn.exec_driver_sql("SET LOCAL lock_timeout = '5min'")
             conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
             yield conn
+
+    def take_time(self, conn: Connection) -> None:
+        conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        conn.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+    def damages(self, conn: Connection) -> list[str]:
+        """PostgreSQL holds its constraints by itself; those that a restore has left unproved are told."""
+        unproved = "SELECT conrelid::regclass || '.' || conname FROM pg_constraint WHERE NOT convalidated"
+        broken = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+        names = [row[0] for query in (unproved, broken) for row in conn.exec_driver_sql(query)]
+        return [f"{name} is not valid" for name in names]
 
     def prepare(self) -> None:
         with self.read() as conn:

@@ -15,6 +15,7 @@ from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
+from .pruning import PruningPart
 from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
@@ -42,6 +43,7 @@ class SqlStore(
     LeasePart,
     HealthPart,
     TokenPart,
+    PruningPart,
     ServingPart,
     BuildPart,
 ):
@@ -95,5 +97,15 @@ def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
     try:
         database.prepare()
         return schema.upgrade(database)
+    finally:
+        database.close()
+
+
+def downgrade(url: str, to: str, schema: Schema = SCHEMA) -> tuple[str, str]:
+    """See `tilewright.db.downgrade`."""
+    database = database_of(url, create=False)
+    try:
+        database.prepare()
+        return schema.downgrade(database, to)
     finally:
         database.close()
