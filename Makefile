@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-slow check format fuzz exhaustive bench clean
+.PHONY: demo scaled test test-slow check format fuzz exhaustive bench clean
 
 $(READY): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=/path" >&2; exit 1; }
@@ -16,6 +16,10 @@ $(READY): pyproject.toml setup.py
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
+
+# The scaled form on this machine: PostgreSQL, two API processes, two search runners, a worker. Ctrl-C ends it.
+scaled: $(READY)
+	$(BIN)/python deploy/scaled.py $(if $(DATA),--data $(DATA))
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 -m "not slow"

@@ -8,7 +8,7 @@ from typing import NoReturn
 from .errors import InvalidValue
 from .fleet_records import NewWorker
 from .records import NewJob, NewTrial, Settlement
-from .words import CACHES, FAILURE_KINDS, HISTORIES, LEAST_SECONDS, ORIGINS
+from .words import CACHES, FAILURE_KINDS, HISTORIES, LEAST_SECONDS, MAX_PRIORITY, ORIGINS
 
 _INT_BOUND = 1 << 63
 _SHORT = 256
@@ -107,6 +107,21 @@ def check_job(job: NewJob) -> None:
     check_word("origin", job.origin, ORIGINS)
     check_word("history", job.history, HISTORIES)
     check_json("spec", job.spec, PROGRAM)
+    if job.pool is not None:
+        check_text("pool", job.pool)
+    check_labels("labels", job.labels)
+    check_int("priority", job.priority, -MAX_PRIORITY)
+    if job.priority > MAX_PRIORITY:
+        raise InvalidValue("priority", f"must be at most {MAX_PRIORITY}, not {job.priority}")
+    check_text("account", job.account, empty=True)
+
+
+def check_labels(field: str, value: str) -> None:
+    """The JSON text of an object of strings."""
+    check_json(field, value)
+    labels = json.loads(value)
+    if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
+        raise InvalidValue(field, 'must be an object of strings such as {"board": "rpi4"}')
 
 
 def check_features(features: bytes) -> None:
@@ -133,7 +148,7 @@ def check_worker(worker: NewWorker) -> None:
     check_text("session", worker.session)
     check_int("protocol", worker.protocol, 1)
     check_json("versions", worker.versions)
-    check_json("labels", worker.labels)
+    check_labels("labels", worker.labels)
     check_json("facts", worker.facts)
     check_text("codegen_version", worker.codegen_version)
     if worker.pool is not None:

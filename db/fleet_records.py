@@ -1,5 +1,6 @@
 """What a store takes and gives about workers and their leases; the conventions are those of `records`."""
 
+import json
 from dataclasses import dataclass
 
 from .words import WorkerState
@@ -91,14 +92,23 @@ class Crash:
     trial: str | None
 
 
+def labels_of(labels: str) -> frozenset[str]:
+    """The labels of a JSON text, each as `key=value`."""
+    return frozenset(f"{key}={value}" for key, value in json.loads(labels).items())
+
+
 @dataclass(frozen=True, slots=True)
 class OpenWork:
-    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with these
-    labels as `key=value`."""
+    """A kind of work that waits for a worker: of this hardware, in this pool (None: in any), with all these
+    labels (`key=value`)."""
 
     hardware: str
     pool: str | None
     labels: frozenset[str]
+
+    def fits(self, hardware: str, pool: str | None, labels: frozenset[str]) -> bool:
+        """Whether a worker would find it."""
+        return hardware == self.hardware and self.pool in (None, pool) and self.labels <= labels
 
 
 @dataclass(frozen=True, slots=True)

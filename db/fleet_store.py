@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from .fleet_records import Lease, LeaseState, LostLease, NewWorker, Worker
+from .fleet_records import Lease, LeaseState, LostLease, NewWorker, OpenWork, Worker
 from .records import Settlement
 from .words import WorkerState
 from .worker_control_store import WorkerControlStore
@@ -48,15 +48,20 @@ class LeaseStore(Protocol):
     """
 
     def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
-        """Lease up to `max_items` (at most MAX_LEASE_ITEMS) trials, lowest job and number first; those to be
-        timed again (`time_again`) before all others, and not together with them.
+        """Lease up to `max_items` (at most MAX_LEASE_ITEMS) trials of one job, the lowest numbers first;
+        those to be timed again (`time_again`) before all others, and not together with them.
 
         None where there is no work. Only trials of waiting or running jobs of origin `http` that are bound
-        to this hardware. A job that was waiting becomes running. A worker holds one lease: what an open one
-        of the worker still has goes back first. Expired leases are swept first. A candidate that has
-        crashed this kind of hardware MAX_LOSSES times is settled as `crashes_device` instead. None for a
-        worker that is draining, paused or quarantined. Superseded; Conflict where the worker registered
-        with another hardware.
+        to this hardware, to the worker's pool or none, and that ask for no label that it lacks. Of these the
+        job is chosen whose account was given the fewest trials on this hardware, and which itself was given
+        the fewest of that account, by a weight of 2 to the power of its priority; among equals the oldest.
+        Trials that come back unmeasured do not count, and who had nothing queued saves nothing up.
+
+        A job that was waiting becomes running. A worker holds one lease: what an open one of the worker still
+        has goes back first. Expired leases are swept first. A candidate that has crashed this kind of
+        hardware MAX_LOSSES times is settled as `crashes_device` instead. None for a worker that is draining,
+        paused, quarantined or retired. Superseded; Conflict where the worker registered with another
+        hardware.
         """
 
     def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
@@ -93,6 +98,9 @@ class LeaseStore(Protocol):
         them; where that cannot be known, since it ran elsewhere, once it has written nothing for
         `local_silence`. To be called every few seconds.
         """
+
+    def open_work(self) -> list[OpenWork]:
+        """What kinds of trials wait for a worker: to be asked before `claim`, which writes."""
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:
         """Forget that a candidate crashed this kind of hardware, so that later jobs may run it again."""

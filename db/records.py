@@ -45,6 +45,8 @@ class NewJob:
 
     A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
     the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
+    Only workers of its `pool` (None: of any) that have all its `labels` measure it. `account`: whose share of
+    the fleet its trials count to; `priority` weighs it against other jobs of that account.
     """
 
     workload: str
@@ -60,6 +62,10 @@ class NewJob:
     target_seconds: float | None = None
     patience: int | None = None
     history: History = "use"
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,10 @@ class Job:
     paused_at: float | None = None
     paused_seconds: float = 0.0
     process: str = ""
+    pool: str | None = None
+    labels: str = "{}"
+    priority: int = 0
+    account: str = ""
 
     def stood_still(self, now: float) -> float:
         """Seconds of the job's life, up to `now`, that do not count against its `seconds`."""

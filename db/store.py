@@ -291,6 +291,10 @@ class Store(
     def leadership(self) -> Leadership:
         """What decides which of several processes leads: of one file it is the one that is `serving`."""
 
+    def mark(self) -> str:
+        """A text that no earlier call gave once anything in the database has changed since; while nothing
+        has, the same one again. What was acknowledged before the call counts. It costs less than a query."""
+
     def schema_version(self) -> str: ...
 
     def now(self) -> float:

@@ -41,6 +41,12 @@ SICK_VERDICTS: tuple[HealthVerdict, ...] = ("failed", "drifted", "dispersed")
 """A worker whose golden kernels come to one of these is quarantined."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+MEASURED_STATES: tuple[JobState, ...] = ("running", "waiting")
+"""A job in one of these has its trials leased."""
+
+MAX_PRIORITY = 4
+"""Priorities of jobs are -4 to 4: each step is twice the share."""
+
 LIMITS = ("seconds", "target_seconds", "patience")
 """What a budget may limit beside its trials."""
 

@@ -19,7 +19,7 @@ from ..compiler import te
 from ..compiler.build import build
 from ..compiler.codegen.errors import BuildError
 from ..compiler.interpret import NotPlain, check
-from ..compiler.ir import PrimFunc, VerifyError, from_json, to_json
+from ..compiler.ir import PrimFunc, VerifyError, from_json, to_json, within_limits
 from ..compiler.prebuilt import Prebuilt, can_prebuild, prebuild
 from ..compiler.runtime.pool import parallel_symbols, start_threads
 from ..compiler.schedule import Schedule, ScheduleError, Trace, TraceError
@@ -130,7 +130,7 @@ def _build(item: MeasureInput) -> bytes | Failure:
         return Failure("build_error", clip(reason))
     try:
         func = _parsed(json.dumps(item.workload, sort_keys=True))
-        built = prebuild(Trace.from_json(item.trace).apply(func), target)
+        built = prebuild(_scheduled(item, func), target)
     except _NO_CODE as error:
         return _no_code(error)
     return pickle.dumps(built, pickle.HIGHEST_PROTOCOL)
@@ -157,13 +157,20 @@ def _measure(
     if (reason := refusal(target) or _lacks_threads(target)) is not None:
         return failed(item, "build_error", reason)
     try:
-        module = build(Trace.from_json(item.trace).apply(reference.func), target=target)
+        module = build(_scheduled(item, reference.func), target=target)
     except _NO_CODE as error:
         return MeasureResult.failed(item, _no_code(error))
     if module.device.kind != "cpu":
         return failed(item, "build_error", f"kernels on {module.device} are not measured: only the CPU's are")
     item = replace(item, best_seconds=stage.running())
     return check_and_time(item, module, reference, alarm=_alarm, bench=bench)
+
+
+def _scheduled(item: MeasureInput, func: PrimFunc) -> Schedule:
+    """The program that was proved right, with steps done that keep it so; what they make must still fit."""
+    schedule = Trace.from_json(item.trace).apply(func)
+    within_limits(schedule.func)
+    return schedule
 
 
 @lru_cache(maxsize=_KEPT_REFERENCES)

@@ -1,4 +1,5 @@
-"""What a forked child does to itself before it runs a candidate: its descriptors, its limits, its privileges.
+"""What a forked child does to itself before it runs a candidate: its descriptors, its limits, its privileges,
+what it may reach.
 
 Nothing here can be undone by the child. What must be done from outside (time limits, killing, reaping) is the
 watcher's part.
@@ -16,6 +17,8 @@ import signal
 import sys
 
 from ..compiler.runtime.pool import start_threads
+from . import landlock
+from .machine import memory_of_this_machine
 from .messages import Limits
 
 RESULT_DESCRIPTOR = 3
@@ -54,6 +57,8 @@ def enter(results: int, last_words: int, limits: Limits, parent: int, threads: i
         libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if os.getppid() != parent:
             raise Orphaned(parent)
+        landlock.restrict()
+        landlock.refuse_calls()
     if threads > 1:
         start_threads(threads)
     _limit(resource.RLIMIT_NPROC, 0)
@@ -87,7 +92,7 @@ def _set_limits(limits: Limits, threads: int) -> None:
     _limit(resource.RLIMIT_CPU, cpu)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
-    _limit(resource.RLIMIT_AS, address_space() + limits.memory_bytes)
+    _limit(resource.RLIMIT_AS, address_space() + min(limits.memory_bytes, memory_of_this_machine()))
 
 
 def allow_memory(more: int) -> None:

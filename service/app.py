@@ -20,11 +20,14 @@ from .auth import Authentication
 from .context import Context
 from .dispatch import Searching
 from .errors import MEDIA_TYPE, ServiceError
+from .fresh import Fresh
+from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .presenter import Presenter
 from .routes import (
     artifacts,
     builds,
+    crashes,
     events,
     health,
     jobs,
@@ -65,14 +68,17 @@ def create_app(
         generate_unique_id_function=_operation_id,
         responses=_PROBLEM,
     )
+    stopping = stopping or threading.Event()
+    fresh = Fresh(store)
     app.state.context = Context(
         store=store,
         settings=settings,
         dispatcher=dispatcher,
         parser=parser,
         presenter=Presenter(store, parser),
-        work=WorkWatch(store),
-        stopping=stopping or threading.Event(),
+        work=WorkWatch(store, stopping),
+        fresh=fresh,
+        stopping=stopping,
         schema=store.schema_version(),
     )
     routes: list[BaseRoute] = []
@@ -87,6 +93,7 @@ def create_app(
         leases,
         builds,
         artifacts,
+        crashes,
         tokens,
         health,
     ):
@@ -100,7 +107,7 @@ def create_app(
         max_depth=settings.max_json_depth,
         max_artifact_bytes=settings.max_artifact_bytes,
     )
-    app.add_middleware(Authentication, tokens=store, host=settings.host)
+    app.add_middleware(Authentication, tokens=KnownTokens(store, fresh), host=settings.host)
     app.add_middleware(Tracing)
     app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
     return app

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,11 +34,15 @@ class KnownToken(Protocol):
     """What the store tells of a token."""
 
     @property
+    def id(self) -> str: ...
+    @property
     def name(self) -> str: ...
     @property
     def scopes(self) -> Iterable[str]: ...
     @property
     def pool(self) -> str | None: ...
+    @property
+    def expires_at(self) -> float | None: ...
 
 
 class TokenReader(Protocol):
@@ -47,6 +50,17 @@ class TokenReader(Protocol):
 
     def token_by_secret(self, secret: str) -> KnownToken | None:
         """The token with this secret; None when there is none, it expired, or it was revoked."""
+
+    def now(self) -> float:
+        """The clock by which it expires."""
+
+
+class TokenCache(Protocol):
+    """Tokens, and a mark of the store that they are read at."""
+
+    async def mark(self) -> str: ...
+
+    async def by_secret(self, secret: str, mark: str) -> KnownToken | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +71,13 @@ class Principal:
     scopes: frozenset[str]
     distrust: str | None = None
     pool: str | None = None
+    id: str | None = None
 
 
 class Authentication:
     """ASGI middleware: reads the token of each request and puts its Principal in `state["principal"]`."""
 
-    def __init__(self, app: ASGIApp, tokens: TokenReader, host: str) -> None:
+    def __init__(self, app: ASGIApp, tokens: TokenCache, host: str) -> None:
         self._app = app
         self._tokens = tokens
         self._host = host
@@ -71,29 +86,32 @@ class Authentication:
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             await self._app(scope, receive, send)
             return
+        state = scope.setdefault("state", {})
         try:
-            principal = await self._principal(Headers(scope=scope))
+            principal = await self._principal(Headers(scope=scope), state)
         except (ServiceError, StoreUnavailable) as error:
             await respond(error, scope)(scope, receive, send)
             return
-        scope.setdefault("state", {})["principal"] = principal
+        state["principal"] = principal
         await self._app(scope, receive, send)
 
-    async def _principal(self, headers: Headers) -> Principal:
+    async def _principal(self, headers: Headers, state: dict[str, Any]) -> Principal:
         authorization = headers.get("authorization")
         if authorization is None:
             return Principal(None, frozenset(), _distrust(headers, self._host))
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise TokenWrong("the Authorization header must be 'Bearer <token>'", headers=_CHALLENGE)
-        token = await run_in_threadpool(self._tokens.token_by_secret, secret.strip())
+        # The route may answer from what is kept at this mark, too.
+        state["mark"] = mark = await self._tokens.mark()
+        token = await self._tokens.by_secret(secret.strip(), mark)
         if token is None:
             raise TokenWrong(
                 "the token is unknown, revoked or expired; an administrator makes one with "
                 "`tilewright token create`",
                 headers=_CHALLENGE,
             )
-        return Principal(token.name, frozenset(token.scopes), pool=token.pool)
+        return Principal(token.name, frozenset(token.scopes), pool=token.pool, id=token.id)
 
 
 class Requires:
@@ -107,7 +125,8 @@ class Requires:
         self._scopes = scopes
         self._anonymous = anonymous
 
-    def __call__(
+    # Asynchronous, though it waits for nothing: others are called in a thread of their own.
+    async def __call__(
         self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal

@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from ..db.store import Store
 from .dispatch import Searching
+from .fresh import Fresh
 from .presenter import Presenter
 from .settings import Settings
 from .work_watch import WorkWatch
@@ -26,11 +27,12 @@ class Context:
     parser: WorkloadParser
     presenter: Presenter
     work: WorkWatch
+    fresh: Fresh
     stopping: threading.Event
     schema: str
 
 
-def _context(request: Request) -> Context:
+async def _context(request: Request) -> Context:  # what is not asynchronous is called in a thread
     context: Context = request.app.state.context
     return context
 

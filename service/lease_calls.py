@@ -24,7 +24,7 @@ from ..measure.messages import (
 from .errors import ProtocolRefused
 from .settings import Settings
 
-_OLDEST_PROTOCOL = 1
+DRAIN_HEADER = "Tilewright-Worker"
 # A lease that is lost has no time left, and the protocol has no word for zero.
 _NO_TIME = 0.001
 
@@ -62,8 +62,10 @@ def check_protocol(body: Mapping[str, Any]) -> None:
     said = body.get("protocol")
     if not isinstance(said, int) or isinstance(said, bool):
         raise MessageError("must be the protocol's integer", "/protocol")
-    if not _OLDEST_PROTOCOL <= said <= PROTOCOL:
-        speaks = " and ".join(str(n) for n in range(_OLDEST_PROTOCOL, PROTOCOL + 1))
+    # Workers and servers of two neighbouring versions work together, so that both can be upgraded in turn.
+    spoken = range(max(1, PROTOCOL - 1), PROTOCOL + 1)
+    if said not in spoken:
+        speaks = " and ".join(map(str, spoken))
         raise ProtocolRefused(
             f"this server speaks protocol {speaks} and the worker {said}: install the server's version of "
             "tilewright on the worker's machine",

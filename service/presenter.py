@@ -6,13 +6,15 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from ..db.fleet_records import Worker
+from ..db.fleet_records import Crash, Worker, WorkerChange
+from ..db.fleet_store import MAX_LOSSES
 from ..db.records import BestSchedule, Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .views import (
     BestOfJob,
     BudgetView,
+    CrashView,
     JobView,
     ModelView,
     ProgressView,
@@ -22,6 +24,7 @@ from .views import (
     TimeView,
     TokenView,
     TrialView,
+    WorkerChangeView,
     WorkerView,
     WorkloadView,
 )
@@ -67,6 +70,9 @@ class Presenter:
             seed=job.seed,
             strategy=job.strategy,
             worker_wait=job.worker_wait,
+            pool=job.pool,
+            labels=json.loads(job.labels),
+            priority=job.priority,
             history=job.history,
             created_at=job.created_at,
             finished_at=job.finished_at,
@@ -123,7 +129,20 @@ class Presenter:
             labels=json.loads(worker.labels),
             versions=json.loads(worker.versions),
             seen_seconds_ago=max(0.0, now - worker.seen_at),
+            pool=worker.pool,
+            protocol=worker.protocol,
+            lease=worker.lease,
+            trial=worker.trial,
+            settled=worker.settled,
+            failed=worker.failed,
+            registered_at=worker.registered_at,
+            state_at=worker.registered_at if worker.state_at is None else worker.state_at,
+            until=worker.until,
         )
+
+    def worker_change(self, change: WorkerChange) -> WorkerChangeView:
+        worker = self.worker(change.worker, self._store.now())
+        return WorkerChangeView(worker=worker, replaced=change.replaced, lost=change.lost)
 
     def _progress(self, job: Job, known: int, best: Trial | None, flops: float | None) -> ProgressView:
         counts = self._store.trial_counts(job.id)
@@ -207,6 +226,17 @@ def trial_view(trial: Trial) -> TrialView:
         disturbance=trial.disturbance,
         baseline=[s for s in (trial.baseline_before, trial.baseline_after) if s is not None],
         baseline_ratio=trial.baseline_ratio,
+    )
+
+
+def crash_view(crash: Crash) -> CrashView:
+    return CrashView(
+        candidate=crash.candidate_key,
+        hardware=crash.hardware,
+        losses=crash.losses,
+        barred=crash.losses >= MAX_LOSSES,
+        last_at=crash.last_at,
+        trial=crash.trial,
     )
 
 

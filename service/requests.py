@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..db.words import LEAST_SECONDS
+from ..db.words import LEAST_SECONDS, MAX_PRIORITY
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
 Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Label = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^=]+$")]
 MAX_SECONDS = 30 * 86_400.0
 
 
@@ -103,6 +104,20 @@ class JobRequest(Request):
     measure: Literal["workers", "outside"] = Field(
         "workers", description="who measures: the fleet, or whoever uses trials:ask and trials:tell"
     )
+    pool: str | None = Field(
+        None, min_length=1, max_length=100, description="only workers of this pool measure it"
+    )
+    labels: dict[Label, Annotated[str, Field(max_length=128)]] = Field(
+        {},
+        max_length=16,
+        description='only workers that have all of these measure it, such as {"board": "rpi4"}',
+    )
+    priority: int = Field(
+        0,
+        ge=-MAX_PRIORITY,
+        le=MAX_PRIORITY,
+        description="each step is twice the share of workers, among the jobs of the same token",
+    )
     validate_only: bool = Field(False, description="check the request and create nothing")
 
 
@@ -153,3 +168,42 @@ class TokenRequest(Request):
     expires_seconds: float | None = Field(
         None, gt=0, le=3650 * 86_400.0, description="life time; none: it does not expire"
     )
+
+
+class WorkerNote(Request):
+    """Why something is done to a worker: everyone who looks at it reads it."""
+
+    note: str = Field("", max_length=1000)
+
+
+class PauseWorkerRequest(WorkerNote):
+    """A pause, which ends by itself after `seconds`, if given."""
+
+    seconds: float | None = Field(None, gt=0, le=MAX_SECONDS)
+
+
+class QuarantineRequest(Request):
+    """What is wrong with a worker, and since when its results are not believed."""
+
+    note: str = Field(min_length=1, max_length=1000)
+    since_seconds: float | None = Field(
+        None,
+        ge=0,
+        le=3650 * 86_400.0,
+        description="results of the last so many seconds do not count; none: those since it attached",
+    )
+
+
+class ReleaseRequest(Request):
+    restore_results: bool = Field(False, description="believe again what it measured before")
+
+
+class RemoveRequest(WorkerNote):
+    discard_results: bool = Field(False, description="nothing that it ever measured counts any more")
+
+
+class ClearCrashRequest(Request):
+    """A candidate that may run again on a kind of hardware."""
+
+    candidate: str = Field(min_length=1, max_length=256)
+    hardware: str = Field(min_length=1, max_length=256)

@@ -128,7 +128,8 @@ class TimeView(View):
 
 
 class JobView(View):
-    """`model` and `time` are not part of a list."""
+    """`model`, `time` and `warnings` are not part of a list. `stalled`: since when a running job does not get
+    on, and what it waits for; `warnings`: what to know about the results."""
 
     id: str
     state: str
@@ -147,6 +148,11 @@ class JobView(View):
     best: BestOfJob | None = None
     model: ModelView | None = None
     time: TimeView | None = None
+    pool: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    priority: int = 0
+    stalled: str | None = None
+    warnings: list[str] = Field(default_factory=list)
 
     @property
     def finished(self) -> bool:
@@ -248,15 +254,53 @@ class ScheduleView(View):
 
 
 class WorkerView(View):
+    """A worker. `state`: registering, online, busy, draining, paused, quarantined, offline or retired, since
+    `state_at`, with the `reason`; a pause ends at `until`. It holds `lease` and runs `trial` now. `settled`
+    results were taken from it, `failed` of them failures."""
+
     id: str
     name: str
     state: str
     reason: str = ""
+    state_at: float | None = None
+    until: float | None = None
     hardware: str
     facts: dict[str, Any]
     labels: dict[str, str]
+    pool: str | None = None
     versions: dict[str, str]
+    protocol: int = 1
+    lease: str | None = None
+    trial: str | None = None
+    settled: int = 0
+    failed: int = 0
+    registered_at: float | None = None
     seen_seconds_ago: float | None = None
+
+
+class WorkerChangeView(View):
+    """A worker after a verb. Of the best-known schedules that rested on it, `replaced` have another trial
+    now, and `lost` have none."""
+
+    worker: WorkerView
+    replaced: int = 0
+    lost: int = 0
+
+
+class CrashView(View):
+    """A candidate with which workers of a kind of hardware were lost: `losses` times, last while `trial` ran.
+    Where it is `barred`, it is not run there any more until somebody clears it."""
+
+    candidate: str
+    hardware: str
+    losses: int
+    barred: bool
+    last_at: float
+    trial: str | None = None
+
+
+class CrashesView(View):
+    crashes: list[CrashView]
 
 
 class WorkersView(View):

@@ -1,45 +1,68 @@
-"""Whether there may be work for a kind of hardware: one cheap read shared by all lease calls that wait."""
+"""Whose turn it is to ask for work, of the lease calls that wait: one cheap read is shared by all of them."""
 
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 
 from starlette.concurrency import run_in_threadpool
 
+from ..db.errors import StoreError
+from ..db.fleet_records import OpenWork, Worker, labels_of
 from ..db.store import Store
 
-_FRESH = 0.05
+_LOOK_EVERY = 0.05
+_AT_ONCE = 8
+"""So many of those who wait are told of work at a time: claiming is a write, and a thousand workers that are
+told of one candidate would all try."""
 
 
 class WorkWatch:
-    """Answers from a read that is at most 50 ms old, so that a hundred waiting workers cost as much as one.
+    """Looks at the store every 50 ms while anybody waits, whatever their number, and lets those who have
+    waited longest try first."""
 
-    Claiming is a write; a worker that waits must not take the database's write lock ten times a second.
-    """
-
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, stopping: threading.Event) -> None:
         self._store = store
-        self._lock = asyncio.Lock()
-        self._read_at = float("-inf")
-        self._kinds: frozenset[str] = frozenset()
+        self._stopping = stopping
+        self._waiting: dict[asyncio.Future[bool], Worker] = {}
+        self._task: asyncio.Task[None] | None = None
 
-    async def may_have_work(self, hardware: str) -> bool:
-        async with self._lock:
-            if time.monotonic() - self._read_at > _FRESH:
-                self._kinds = await run_in_threadpool(self._read)
-                self._read_at = time.monotonic()
-            return hardware in self._kinds
+    async def turn(self, worker: Worker, seconds: float) -> bool:
+        """Wait until there may be work for this worker, and it is its turn to claim; False after `seconds`,
+        and where the server stops. Raises StoreError."""
+        mine: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting[mine] = worker
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._watch(), name="work watch")
+        try:
+            return await asyncio.wait_for(mine, seconds)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting.pop(mine, None)
 
-    def _read(self) -> frozenset[str]:
-        return frozenset(
-            job.hardware
-            for job in self._store.unfinished_jobs("http")
-            if job.hardware is not None and job.state in ("running", "waiting") and self._has_work(job.id)
-        )
+    async def _watch(self) -> None:
+        while self._waiting and not self._stopping.is_set():
+            try:
+                self._tell(await run_in_threadpool(self._store.open_work))
+            except StoreError as error:
+                for waiting in self._open_ones():
+                    waiting.set_exception(error)
+                return
+            await asyncio.sleep(_LOOK_EVERY)
+        for waiting in self._open_ones():
+            waiting.set_result(False)
 
-    def _has_work(self, job: str) -> bool:
-        """Whether trials wait to be measured, or to be timed once more in the final rounds."""
-        if self._store.trial_counts(job)["pending"] > 0:
-            return True
-        return any(retiming.outcome == "pending" for retiming in self._store.retimings(job))
+    def _tell(self, work: list[OpenWork]) -> None:
+        told = 0
+        for waiting in self._open_ones() if work else ():
+            worker = self._waiting[waiting]
+            labels = labels_of(worker.labels)
+            if any(kind.fits(worker.hardware, worker.pool, labels) for kind in work):
+                waiting.set_result(True)
+                told += 1
+                if told == _AT_ONCE:
+                    return
+
+    def _open_ones(self) -> list[asyncio.Future[bool]]:
+        return [waiting for waiting in self._waiting if not waiting.done()]

@@ -25,7 +25,7 @@ import psycopg
 
 _WATCH = """
 import os, shutil, signal, sys, time
-directory, pidfile = sys.argv[1], sys.argv[1] + "/data/postmaster.pid"
+directory, pidfile, keep = sys.argv[1], sys.argv[1] + "/data/postmaster.pid", sys.argv[2:] == ["keep"]
 sys.stdin.read()
 try:
     pid = int(open(pidfile).readline())
@@ -35,7 +35,8 @@ try:
         time.sleep(0.05)
 except (OSError, ValueError):
     pass
-shutil.rmtree(directory, ignore_errors=True)
+if not keep:
+    shutil.rmtree(directory, ignore_errors=True)
 """
 _FAST = {
     "fsync": "off",
@@ -58,9 +59,9 @@ def binaries() -> Path:
 
 class PostgresServer:
     """Use as a context. `durable`: acknowledged means on disk, for tests that kill it. `settings` are those
-    of postgresql.conf."""
+    of postgresql.conf. What is in a `directory` that is named stays there, and is used again."""
 
-    def __init__(self, durable: bool = False, **settings: str) -> None:
+    def __init__(self, durable: bool = False, directory: Path | None = None, **settings: str) -> None:
         self._settings = {
             "shared_buffers": "32MB",
             "max_connections": "200",
@@ -70,7 +71,10 @@ class PostgresServer:
             **settings,
         }
         self._bin = binaries()
-        self._directory = Path(tempfile.mkdtemp(prefix="tw-pg-"))
+        self._keep = ["keep"] if directory is not None else []
+        if directory is not None:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._directory = directory or Path(tempfile.mkdtemp(prefix="tw-pg-"))
         self._data = self._directory / "data"
         self._server: subprocess.Popen[bytes] | None = None
         self._names = 0
@@ -79,7 +83,7 @@ class PostgresServer:
 
     def __enter__(self) -> Self:
         self._watcher = subprocess.Popen(
-            [sys.executable, "-I", "-c", _WATCH, str(self._directory)],
+            [sys.executable, "-I", "-c", _WATCH, str(self._directory), *self._keep],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -170,6 +174,8 @@ class PostgresServer:
         self._manage(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def _initialise(self) -> None:
+        if (self._data / "PG_VERSION").exists():
+            return
         if os.geteuid() == 0:
             owner = pwd.getpwnam("nobody")
             os.chown(self._directory, owner.pw_uid, owner.pw_gid)

@@ -19,6 +19,7 @@ from ..measure.errors import MeasureError
 from ..measure.messages import Limits
 from ..measure.runner import Runner
 from .budget import Budget
+from .interrupts import heard
 from .local import Measurer
 from .opening import open_task
 from .progress import NoTasksProgress, TasksDisplay, TasksProgress
@@ -124,11 +125,13 @@ class TasksTuner:
         scheduler = TaskScheduler([search.share for search in searches])
         turns: list[Turn] = []
         try:
-            with self.display:
+            with self.display, heard() as interrupted:
                 for number, search in enumerate(searches):
                     if search.tuner is None:
                         scheduler.over(number)
                 while (turn := scheduler.next()) is not None and quota.over is None:
+                    if interrupted():
+                        raise KeyboardInterrupt
                     turns.append(turn)
                     search = searches[turn.task]
                     standing = search.turn(measurer)

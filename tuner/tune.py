@@ -24,6 +24,7 @@ from .budget import Budget
 from .crown import Crowned
 from .ending import STOPPED, Ending
 from .errors import NotASqlStore
+from .interrupts import heard
 from .local import LocalSearch, Measurer
 from .look_back import look_back
 from .opening import budget_of, open_task
@@ -193,12 +194,13 @@ class Tuner:
 
     def run(self, measurer: Measurer) -> TuningRecord:
         steps = self.steps(measurer)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                record: TuningRecord = end.value
-                return record
+        with heard() as interrupted:
+            while True:
+                try:
+                    steps.throw(KeyboardInterrupt()) if interrupted() else next(steps)
+                except StopIteration as end:
+                    record: TuningRecord = end.value
+                    return record
 
     def steps(self, measurer: Measurer) -> Generator[Round, None, TuningRecord]:
         """The same batch by batch; another search may have its turn after each. Closed early, it ends as one

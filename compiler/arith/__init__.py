@@ -1,5 +1,6 @@
 """Index arithmetic: polynomials over loop variables, knobs and sizes, their bounds and regions."""
 
+from .effort import TooHard, limited, spend
 from .injective import is_injective
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly, product
 from .positive import is_positive, positive_atoms
@@ -30,6 +31,7 @@ __all__ = [
     "NotProvable",
     "Poly",
     "Size",
+    "TooHard",
     "Var",
     "ceil_div",
     "ends",
@@ -39,6 +41,7 @@ __all__ = [
     "is_contiguous",
     "is_injective",
     "is_positive",
+    "limited",
     "lower",
     "maximum",
     "minimum",
@@ -49,6 +52,7 @@ __all__ = [
     "proven_negative",
     "reach",
     "region",
+    "spend",
     "substitute",
     "upper",
 ]

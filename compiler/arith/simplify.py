@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+from .effort import spend
 from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly
 from .remainders import moving_terms, take_remainders
 
@@ -197,6 +198,7 @@ def _largest_remainder(x: Poly, n: Poly) -> Poly:
 
 
 def _bound(p: Poly, up: bool) -> Poly:
+    spend(len(p.terms) + 1)
     out = poly(0)
     if any(type(a) is Fn and a.op == "floordiv" for m in p.terms for a in m):
         p, mods = _take_mods(p)

@@ -21,6 +21,7 @@ from .from_json import from_json
 from .func import PrimFunc, flop_count
 from .horizontal import combines_lanes
 from .json import canonical_json, to_json, workload_key
+from .limits import within_limits
 from .module import IRModule, module_from_json, module_to_json, verify_module
 from .parser import parse_module, parse_script
 from .printer import loop_nest, script
@@ -104,5 +105,6 @@ __all__ = [
     "walk",
     "walk_expr",
     "widest_value",
+    "within_limits",
     "workload_key",
 ]

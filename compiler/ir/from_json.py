@@ -36,15 +36,17 @@ from .expr import (
 from .func import PrimFunc, fresh
 from .json import FORMAT
 from .json_values import Json, array, fields, immediate, integer, same_dtype, typed
+from .limits import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, within_effort
 from .names import NAME, is_name
 from .stmt import Block, For, IterKind, LoopKind, Stmt
-from .verify import MAX_DEPTH, MAX_FACTORS, MAX_NODES, MAX_TERMS, verify
+from .verify import verify
 
 
 def from_json(data: Json, *, at: str = "") -> PrimFunc:
     """The PrimFunc, verified (see `verify`). `at` is the pointer of `data` in a larger document."""
-    func = _Reader().func(data, at)
-    verify(func, at)
+    with within_effort(at):
+        func = _Reader().func(data, at)
+        verify(func, at)
     return func
 
 
@@ -260,6 +262,8 @@ class _Reader:
         known = b.const != 0 and not b.vars() and proven_negative(-b - 1)
         if d[0] in ("floordiv", "ceildiv") and not known:
             raise VerifyError("the divisor must be a positive constant, or one of sizes", f"{at}/2")
+        if d[0] == "ceildiv" and b.const is None and not proven_negative(-lower(a) - 1):
+            raise VerifyError(f"cannot prove that {a!r} is not negative in a ceiling division by {b!r}", at)
         try:
             return makers[d[0]](a, b)
         except NotProvable as e:

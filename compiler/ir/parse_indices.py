@@ -11,7 +11,7 @@ from typing import NoReturn
 from ..arith import NotProvable, Poly, ceil_div, floor_div, floor_mod, maximum, minimum, poly, proven_negative
 from .errors import ScriptError
 from .expr import Buffer, Load
-from .verify import MAX_FACTORS, MAX_INTEGER, MAX_TERMS
+from .limits import MAX_FACTORS, MAX_INTEGER, MAX_TERMS
 
 _INDEX_INFIX: dict[type[ast.operator], Callable[[Poly, Poly], Poly]] = {
     ast.Add: Poly.__add__,

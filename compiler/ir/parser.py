@@ -14,6 +14,7 @@ from .dtype import DType, TypeMismatch
 from .errors import ScriptError
 from .expr import SCOPES, Binary, Buffer, Expr, Load
 from .func import PrimFunc
+from .limits import MAX_NODES
 from .module import IRModule, verify_module
 from .names import NAME, is_name
 from .parse_indices import fail, shown
@@ -22,7 +23,7 @@ from .parse_words import Annotations, annotated, called, string
 from .rules import refused
 from .stmt import Block, For, IterKind, LoopKind, Stmt
 from .trivial import extent_of, loop_kinds
-from .verify import MAX_NODES, verify
+from .verify import verify
 
 #: Of a text, in characters; the largest real programs have some thousands.
 MAX_TEXT = 1_000_000

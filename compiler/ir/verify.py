@@ -15,51 +15,32 @@ from ..arith import (
     is_positive,
     poly,
     positive_atoms,
-    proven_negative,
     reach,
     substitute,
 )
 from .errors import VerifyError
 from .expr import Binary, Expr, InBounds, Load, Select
 from .func import PrimFunc
+from .limits import MAX_BLOCKS, within_effort, within_limits
+from .proofs import follows
 from .rules import REDUCERS
 from .stmt import Block, IterKind
-from .visit import Path, children, indices_of
-
-MAX_NODES = 20_000
-MAX_DEPTH = 100
-#: Of one index: its terms, and the factors of a term. Real programs have a handful; a place in a flat array
-#: of seven dimensions that are sizes has a term of seven.
-MAX_TERMS = 64
-MAX_FACTORS = 8
-#: Of the integers of an index, which JSON keeps exact below it.
-MAX_INTEGER = 2**53
-MAX_BLOCKS = 64
-#: Of all buffers of one program together; 16 GiB.
-MAX_BYTES = 16 << 30
+from .visit import Path, children, indices_of, loads
 
 
 def verify(func: PrimFunc, at: str = "") -> None:
     """Raises VerifyError unless: names are distinct, ranks fit, every variable is in scope, every block's
-    iteration variables stay in their extents, and every read and write is proved in bounds or guarded by an
-    InBounds condition or a predicate."""
+    iteration variables stay in their extents, every read and write is proved in bounds or guarded by an
+    InBounds condition or a predicate, and no index passes through numbers of more than 64 bits."""
+    with within_effort(at):
+        _verify(func, at)
+
+
+def _verify(func: PrimFunc, at: str) -> None:
     _unique((b.name for b in func.params + func.allocs), "buffer", at)
     _unique((b.name for _, b in func.blocks()), "block", at)
     known = set(func.params + func.allocs)
-    total = 0
-    for b in func.params + func.allocs:
-        if b.dtype.lanes > 1:
-            raise VerifyError(f"buffer {b.name!r} is of {b.dtype}, but buffers hold single elements", at)
-        size = b.dtype.bytes
-        for extent in b.shape:
-            if extent.const is not None:
-                # 0 only where a size was bound to it; the readers of programs take no such extent.
-                if extent.const < 0:
-                    raise VerifyError(f"buffer {b.name!r} has the extent {extent.const}, below 0", at)
-                size *= extent.const
-        total += size
-    if total > MAX_BYTES:
-        raise VerifyError(f"the buffers hold {total} bytes; at most {MAX_BYTES} are allowed", at)
+    within_limits(func, at)
     _sizes(func, at)
     _constants(func, at)
     blocks = list(func.blocks())
@@ -70,14 +51,14 @@ def verify(func: PrimFunc, at: str = "") -> None:
     written: set[object] = set(func.inputs)
     for path, block in blocks:
         where = f"block {block.name!r}"
-        if block.buffer not in known or any(x.buffer not in known for x in _loads(block.value)):
+        if block.buffer not in known or any(x.buffer not in known for x in loads(block.value)):
             raise VerifyError(f"{where} uses a buffer that is neither a parameter nor allocated", at)
         _stored(block, where, at)
         if not any(v.extent.const == 0 for v in (*block.iters, *(f.var for f in path))):
             # Where a size is bound to 0 a block has no instance, whose accesses could be wrong.
             _scopes(path, block, where, at)
             _accesses(block, where, at)
-        for x in _loads(block.value):
+        for x in loads(block.value):
             # A reduction with an init writes its accumulator before it reads it.
             if x.buffer not in written and not (x.buffer is block.buffer and block.init is not None):
                 raise VerifyError(f"{where} reads {x.buffer.name!r} before any block wrote it", at)
@@ -127,7 +108,7 @@ def _stored(block: Block, where: str, at: str) -> None:
     for e, word in ((v, "value"), (block.init, "init")):
         if e is not None and e.dtype != b.dtype:
             raise VerifyError(f"{where}: the {word} is {e.dtype}, but {b.name!r} is {b.dtype}", at)
-    own = [x for x in _loads(v) if x.buffer is b]
+    own = [x for x in loads(v) if x.buffer is b]
     if any(x.indices != block.indices for x in own):
         raise VerifyError(
             f"{where} reads {b.name!r}, which it writes, at another place than the one it writes", at
@@ -158,7 +139,7 @@ def _stored(block: Block, where: str, at: str) -> None:
             and any(it in i.vars() for i in indices_of(block.init))
         ):
             raise VerifyError(f"{where}: the init uses the reduce variable {it.name!r}", at)
-    if block.init is not None and any(x.buffer is b for x in _loads(block.init)):
+    if block.init is not None and any(x.buffer is b for x in loads(block.init)):
         raise VerifyError(f"{where}: the init reads {b.name!r}, which it is the first to write", at)
     if block.init is not None:
         _begins_once(block, where, at)
@@ -186,13 +167,6 @@ def _unique(names: Iterable[str], what: str, at: str) -> None:
         if n in seen:
             raise VerifyError(f"two {what}s are named {n!r}", at)
         seen.add(n)
-
-
-def _loads(e: Expr) -> Iterable[Load]:
-    if type(e) is Load:
-        yield e
-    for c in children(e):
-        yield from _loads(c)
 
 
 def _scopes(path: Path, block: Block, where: str, at: str) -> None:
@@ -240,35 +214,6 @@ def _inside(block: Block) -> Iterable[Poly]:
     yield from indices_of(block.value)
     if block.init is not None:
         yield from indices_of(block.init)
-
-
-def follows(p: Poly, known: Iterable[Poly]) -> bool:
-    """Whether p < 0 follows from its bounds, or from a multiple of one of the conditions (each < 0) and the
-    bounds of what p is more than that."""
-    if proven_negative(p):
-        return True
-    known = tuple(known)
-    # k <= -1, so that p = n * k + (p - n * k) < 0 where p - n * k < n.
-    if any(proven_negative(p - k * n - n) for k in known for n in _multiples(p, k)):
-        return True
-    # The greater of two is below where both are, the lesser where one of them is.
-    for m, c in p.terms.items():
-        a = m[0] if len(m) == 1 and c in (1, -1) else None
-        if type(a) is Fn and a.op in ("min", "max"):
-            parts = (follows(p - poly(a) * c + part * c, known) for part in (a.a, a.b))
-            if (all if (a.op == "max") == (c == 1) else any)(parts):
-                return True
-    # Of integers, floor(x / d) < -rest just where x < -rest * d.
-    for m, c in p.terms.items():
-        a = m[0] if len(m) == 1 and c == 1 else None
-        if type(a) is Fn and a.op == "floordiv" and (a.b.const or 0) > 0:
-            return bool(known) and follows((p - a) * a.b + a.a, known)
-    return False
-
-
-def _multiples(p: Poly, k: Poly) -> set[int]:
-    """How often k may stand in p: by the steps of the variables that both have, and once."""
-    return {1} | {c // k.terms[m] for m, c in p.terms.items() if m and 0 < k.terms.get(m, 0) <= c}
 
 
 def _accesses(block: Block, where: str, at: str) -> None:

@@ -12,6 +12,10 @@ from .schedule import BlockRV, LoopRV, Schedule
 from .steps import STEPS
 from .trace import Instruction, Trace
 
+#: Of a program while it is scheduled: its blocks, and how deep its loops are nested.
+MAX_BLOCKS = 1_000
+MAX_DEPTH = 100
+
 
 def replay(trace: Trace, func: PrimFunc) -> Schedule:
     """See `Trace.apply`."""
@@ -30,7 +34,19 @@ def replay(trace: Trace, func: PrimFunc) -> Schedule:
         else:
             out = method(**args)
         _bind(names, i, out, at)
+        _check_size(sch.func, at)
     return sch
+
+
+def _check_size(func: PrimFunc, at: str) -> None:
+    """Steps may double a program each time, and what is nested too deeply cannot be lowered."""
+    blocks = deepest = 0
+    for path, _ in func.blocks():
+        blocks, deepest = blocks + 1, max(deepest, len(path))
+    if blocks > MAX_BLOCKS:
+        raise TraceError(f"after this step there are {blocks} blocks; at most {MAX_BLOCKS} are allowed", at)
+    if deepest > MAX_DEPTH:
+        raise TraceError(f"after this step loops are nested {deepest} deep; at most {MAX_DEPTH} may be", at)
 
 
 def _value(i: Instruction, key: str, names: dict[str, Any], at: str) -> Any:

@@ -9,7 +9,7 @@ from ..ir import Block, Buffer, PrimFunc, Unary, buffers_read, loads, walk_expr
 from ..ir.annotations import is_ahead, made_ahead
 from ..schedule import Schedule
 from ..schedule.find import readers, writers
-from ..schedule.primitives.inline import is_permutation
+from ..schedule.primitives.inline import inlined_size, is_permutation
 from .accesses import operations
 from .row_group import is_row_reduction, row_group
 from .windows import Windows
@@ -17,6 +17,8 @@ from .windows import Windows
 #: Operations of a block, of which a function counts for 16, that is still computed by register tiles, all of
 #: it unrolled. Whatever takes more, takes longer than reading what it needs from memory.
 MAX_EPILOGUE = 64
+#: Nodes of a value that elementwise producers are inlined into: each may stand there twice, and so on.
+MAX_INLINED = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ def _inlines(func: PrimFunc, block: Block) -> bool:
     if len(users) > 1:
         # What reads one array costs each reader no more memory than its result would.
         return cheap and len([*loads(block.value)]) <= 1 and all(map(is_elementwise, users))
+    if inlined_size(block, users[0]) > MAX_INLINED:
+        return False
     at_once = len([x for x in loads(users[0].value) if x.buffer is block.buffer]) == 1
     return at_once or cheap
 

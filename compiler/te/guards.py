@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..arith import Poly, Var, lower, upper
 from ..ir.expr import InBounds, Load, Select
-from ..ir.verify import follows
+from ..ir.proofs import follows
 from .errors import TensorError, tensor_error
 from .value import Read, Reduction, Value
 

@@ -22,8 +22,8 @@ from ..arith import (
     reach,
 )
 from ..ir.expr import COMPARE_OPS
+from ..ir.limits import MAX_FACTORS, MAX_INTEGER, MAX_TERMS
 from ..ir.span import user_span
-from ..ir.verify import MAX_FACTORS, MAX_INTEGER, MAX_TERMS
 from .errors import TensorError, mismatch, tensor_error
 from .logic import in_bounds, negation
 from .symbolic import SIGNS, Symbolic

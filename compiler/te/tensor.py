@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from ..arith import IntoPoly, Poly, Var, lower, poly, proven_negative
 from ..ir.dtype import DType
 from ..ir.expr import Buffer, Const, Expr, Load
+from ..ir.limits import MAX_INTEGER
 from ..ir.span import Span
-from ..ir.verify import MAX_INTEGER
 from .errors import mismatch, parse_dtype, tensor_error
 from .index import Extent, Index, as_poly
 from .value import Read

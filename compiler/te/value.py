@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from ..arith import Var
 from ..ir.dtype import BOOL, DType, TypeMismatch
 from ..ir.expr import COMPARE_OPS, Binary, Buffer, Compare, Const, Expr, Load, Unary
+from ..ir.limits import MAX_DEPTH, MAX_NODES
 from ..ir.rules import refused
 from ..ir.span import Span, user_span
-from ..ir.verify import MAX_DEPTH, MAX_NODES
 from ..ir.visit import indices_of
 from .errors import mismatch, second_operand, tensor_error
 from .literal import is_literal, literal

@@ -6,13 +6,15 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Double,
     Row,
     Select,
     Table,
     bindparam,
+    cast,
     exists,
-    func,
     insert,
+    literal_column,
     null,
     select,
     update,
@@ -20,14 +22,18 @@ from sqlalchemy import (
 
 from ..fleet_records import Lease, LeaseItem
 from ..fleet_store import MAX_LOSSES
+from ..words import MEASURED_STATES
 from .belief import is_doubted
 from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
-from .locks import keep_jobs, lock_jobs
+from .locks import lock_jobs
 from .part import new_id
 from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
+from .turns import charge, has_due, measurable, next_job, serves
+
+_MOST_PASSED = 16
 
 _ITEM = (
     trials.c.id.label("trial"),
@@ -40,85 +46,98 @@ _ITEM = (
     targets.c.description,
     trials.c.trace,
     trials.c.input_seed,
-    jobs.c.state.label("job_state"),
 )
 
 
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
-    """Lease up to `count` queued trials of the worker's hardware to it; None where nothing is queued."""
-    again, queued = _wanted_again(worker.hardware), _queued_items(worker.hardware)
+    """Lease a worker up to `count` trials of one job that it may measure: those to be timed again first, else
+    of the job whose turn it is. None where nothing is queued."""
     if worker.run_only:
         fail_unbuildable(conn, jobs.c.hardware == worker.hardware, now)
-        again, queued = built(again), built(queued)
-    rows = _taken(conn, again.limit(count), trials, retimings) or _taken(conn, queued.limit(count), trials)
-    if not rows:
+    found = _due_items(conn, worker, count) or _queued_items(conn, worker, count)
+    if found is None:
         return None
+    job, rows = found
     lease_id = new_id("lease")
     _insert_lease(conn, lease_id, worker, ttl, now)
     _hand_over(conn, lease_id, worker, rows, now)
-    for job in {row.job: None for row in rows}:
-        _wake(conn, job, now)
-    items = tuple(_item(row) for row in rows)
+    charge(conn, job, len(rows))
+    if job.state == "waiting":
+        change_state(conn, job_row(conn, job.id), "running", "", now)
+    items = tuple(LeaseItem(**row._mapping) for row in rows)
     return Lease(id=lease_id, worker=worker.id, ttl=ttl, items=items)
 
 
-def _item(row: Row[Any]) -> LeaseItem:
-    return LeaseItem(**{name: value for name, value in row._mapping.items() if name != "job_state"})
-
-
-def _taken(conn: Connection, query: Select[Any], *locked: Table) -> Sequence[Row[Any]]:
-    """What a query finds, in jobs that nobody pauses or ends meanwhile, and in trials that nobody else is
-    granted."""
-    seen = {row.job: row.job_state for row in conn.execute(query).all()}
-    if not seen:
-        return []
-    waiting = [job for job, state in seen.items() if state == "waiting"]
-    lock_jobs(conn, waiting)  # they will be woken
-    states = keep_jobs(conn, seen)
-    kept = [job for job, state in states.items() if state == "running" or job in waiting]
-    mine = query.where(jobs.c.id.in_(kept)).with_for_update(skip_locked=True, of=locked, key_share=True)
-    return conn.execute(mine).all()
+_Found = tuple[Row[Any], Sequence[Row[Any]]]
 
 
 def _is_free(hardware: str) -> Any:
-    return (
-        (jobs.c.hardware == hardware)
-        & (jobs.c.origin == "http")
-        & jobs.c.state.in_(("running", "waiting"))
-        & trials.c.lease.is_(None)
+    return measurable(hardware) & trials.c.lease.is_(None)
+
+
+def _due_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
+    """Settled trials of the oldest job that are to be timed once more: alone, with nothing to beat."""
+    due = retimings.c.outcome == literal_column("'pending'")
+    wanted = measurable(worker.hardware), serves(worker), has_due()
+    first = conn.execute(select(jobs).where(*wanted).order_by(jobs.c.seq).limit(1)).one_or_none()
+    if first is None or (first := _kept(conn, first.id)) is None:
+        return None
+    query = (
+        _items(null())
+        .join(retimings, retimings.c.trial == trials.c.id)
+        .where(trials.c.job == first.id, trials.c.lease.is_(None), due)
+        .order_by(retimings.c.turn, retimings.c.place)
+        .limit(count)
     )
+    rows = _locked(conn, worker, query, trials, retimings)
+    return (first, rows) if rows else None
 
 
-def _is_queued(hardware: str) -> Any:
-    return _is_free(hardware) & (trials.c.outcome == "pending")
+def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
+    # Others hold all that these have and have not committed yet, or nothing of theirs is built.
+    passed: list[str] = []
+    while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
+        query = (
+            _items(cast(_best_seconds(conn, job.id), Double()))
+            .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
+            .order_by(trials.c.number)
+            .limit(count)
+        )
+        kept = _kept(conn, job.id)
+        if kept is not None and (rows := _locked(conn, worker, query, trials)):
+            return kept, rows
+        passed.append(job.id)
+    return None
 
 
-def _wanted_again(hardware: str) -> Select[Any]:
-    """Settled trials that are to be timed once more: alone, with nothing to beat."""
+def _kept(conn: Connection, job: str) -> Row[Any] | None:
+    """A job whose state and share nobody changes meanwhile, if its trials are still to be measured."""
+    lock_jobs(conn, [job])
+    query = select(jobs).where(jobs.c.id == job, jobs.c.state.in_(MEASURED_STATES))
+    return conn.execute(query).one_or_none()
+
+
+def _locked(conn: Connection, worker: Row[Any], query: Select[Any], *of: Table) -> Sequence[Row[Any]]:
+    """What of a query's trials nobody else is granted; never more than its limit."""
+    query = built(query) if worker.run_only else query
+    return conn.execute(query.with_for_update(skip_locked=True, of=of, key_share=True)).all()
+
+
+def _items(best_seconds: ColumnElement[Any]) -> Select[Any]:
     return (
-        select(*_ITEM, null().label("best_seconds"))
-        .join_from(retimings, trials, retimings.c.trial == trials.c.id)
-        .join(jobs, trials.c.job == jobs.c.id)
-        .join(workloads, jobs.c.workload == workloads.c.key)
-        .join(targets, jobs.c.target == targets.c.key)
-        .where(_is_free(hardware), retimings.c.outcome == "pending")
-        .order_by(jobs.c.seq, retimings.c.turn, retimings.c.place)
-    )
-
-
-def _queued_items(hardware: str) -> Select[Any]:
-    earlier = trials.alias()
-    best = select(func.min(earlier.c.seconds)).where(
-        earlier.c.job == trials.c.job, earlier.c.outcome == "ok", ~is_doubted(earlier)
-    )
-    return (
-        select(*_ITEM, best.scalar_subquery().label("best_seconds"))
+        select(*_ITEM, best_seconds.label("best_seconds"))
         .join_from(trials, jobs, trials.c.job == jobs.c.id)
         .join(workloads, jobs.c.workload == workloads.c.key)
         .join(targets, jobs.c.target == targets.c.key)
-        .where(_is_queued(hardware))
-        .order_by(jobs.c.seq, trials.c.number)
     )
+
+
+def _best_seconds(conn: Connection, job: str) -> float | None:
+    """The fastest believed time of a job so far."""
+    timed = trials.c.job == job, trials.c.outcome == "ok", ~is_doubted()
+    query = select(trials.c.seconds).where(*timed).order_by(trials.c.seconds).limit(1)
+    found: float | None = conn.execute(query).scalar_one_or_none()
+    return found
 
 
 def has_poisoned(conn: Connection, hardware: str) -> bool:
@@ -172,10 +191,3 @@ def _hand_over(
         taken.values(lease=lease_id, attempt=bindparam("granted")),
         [{"taken": row.trial, "granted": row.attempt} for row in rows],
     )
-
-
-def _wake(conn: Connection, job_id: str, now: float) -> None:
-    """A job whose trials are given out does not wait for a worker any more."""
-    job = job_row(conn, job_id)
-    if job.state == "waiting":
-        change_state(conn, job, "running", "", now)

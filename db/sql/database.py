@@ -63,6 +63,10 @@ class Database(ABC):
         """See `Store.serving`."""
 
     @abstractmethod
+    def mark(self) -> str:
+        """See `Store.mark`."""
+
+    @abstractmethod
     def leadership(self) -> Leadership:
         """See `Store.leadership`."""
 

@@ -17,6 +17,7 @@ from .job_rows import REASON, is_over, job_of, lock_job, refuse_stale
 from .jobs import begin, change_state, write_job
 from .part import Part
 from .tables import attempts, trials
+from .turns import enter
 
 
 class JobControlPart(Part):
@@ -120,6 +121,7 @@ def _extend(conn: Connection, row: Row[Any], budget: dict[str, float | None], no
 
 def _go_on(conn: Connection, row: Row[Any], now: float) -> Job:
     """Take a paused or ended job up again, with all its unmeasured trials in the queue."""
+    enter(conn, row)
     _queue_again(conn, row)
     since = row.finished_at if row.paused_at is None else row.paused_at
     first = row.started_at if row.origin == "local" else _first_measured(conn, row)

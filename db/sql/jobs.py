@@ -15,6 +15,7 @@ from .events import append_event
 from .job_rows import JOB_COLUMNS, REASON, is_over, job_of, job_row, lock_job, refuse_stale
 from .part import Part, new_id
 from .tables import jobs, targets, trials, workloads
+from .turns import enter, put_labels
 
 _CANCELLED = {False: ("pending",), True: OPEN_OUTCOMES}
 
@@ -35,6 +36,7 @@ class JobPart(Part):
                 .values(created_at=now, active_at=now)
                 .returning(*JOB_COLUMNS)
             ).one()
+            put_labels(conn, row.id, job.labels)
             _tell(conn, row.id, "queued", "", now)
             return job_of(row)
 
@@ -79,7 +81,10 @@ class JobPart(Part):
             require_hardware(conn, hardware)
             if row.hardware not in (None, hardware):
                 raise Conflict(f"job {job_id} is bound to hardware {row.hardware}")
-            return write_job(conn, job_id, hardware=hardware)
+            job = write_job(conn, job_id, hardware=hardware)
+            if row.hardware is None:
+                enter(conn, lock_job(conn, job_id))
+            return job
 
     def begin_search(self, job_id: str, process: str = "") -> int:
         check_text("process", process, empty=True)

@@ -1,5 +1,6 @@
 """How a lease ends before its trials are settled: who is blamed, and what goes back to the queue."""
 
+from collections import Counter
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, select, update
@@ -16,6 +17,7 @@ from .retimings import close_retiming, is_wanted_again
 from .silence import mark_lost_worker
 from .tables import attempts, crashes, jobs, leases, trials, workers
 from .trial_rows import fail_trial
+from .turns import refund
 
 OPEN_ATTEMPTS = ("granted", "started", "ran")
 _IS_OPEN = leases.c.closed_at.is_(None)
@@ -59,6 +61,9 @@ def end_lease(conn: Connection, lease: Row[Any], ending: str, now: float) -> Los
         blamed = row.attempt_state == "started" and ending != "released"
         _close_attempt(conn, row, "lost" if blamed else "returned", now)
         fates[_fate(conn, row, lease, blamed, now)].append(row.id)
+    untouched = Counter(row.job for row in rows if row.attempt_state == "granted")
+    for job, count in untouched.items():
+        refund(conn, job, count)
     close_lease(conn, lease.id, ending, now)
     return LostLease(lease=lease.id, worker=lease.worker, **{fate: tuple(ids) for fate, ids in fates.items()})
 
@@ -108,7 +113,7 @@ def _close_attempt(conn: Connection, row: Row[Any], state: str, now: float) -> N
 
 def _fate(conn: Connection, row: Row[Any], lease: Row[Any], blamed: bool, now: float) -> str:
     """Decide what becomes of a trial, write it, and name it."""
-    losses = _count_loss(conn, row.candidate_key, lease.hardware, now) if blamed else 0
+    losses = _count_loss(conn, row, lease.hardware, now) if blamed else 0
     conn.execute(update(trials).where(trials.c.id == row.id).values(lease=None))
     again = is_wanted_again(conn, row.id, row.outcome)
     if is_over(row.job_state) or (row.outcome not in OPEN_OUTCOMES and not again):
@@ -122,13 +127,17 @@ def _fate(conn: Connection, row: Row[Any], lease: Row[Any], blamed: bool, now: f
     return "blamed" if blamed else "returned"
 
 
-def _count_loss(conn: Connection, candidate_key: str, hardware: str, now: float) -> int:
+def _count_loss(conn: Connection, row: Row[Any], hardware: str, now: float) -> int:
     statement = upsert(conn, crashes).values(
-        candidate_key=candidate_key, hardware=hardware, losses=1, last_at=now
+        candidate_key=row.candidate_key, hardware=hardware, losses=1, last_at=now, trial=row.id
     )
     counted = statement.on_conflict_do_update(
         index_elements=["candidate_key", "hardware"],
-        set_={"losses": crashes.c.losses + 1, "last_at": statement.excluded.last_at},
+        set_={
+            "losses": crashes.c.losses + 1,
+            "last_at": statement.excluded.last_at,
+            "trial": statement.excluded.trial,
+        },
     )
     return int(conn.execute(counted.returning(crashes.c.losses)).scalar_one())
 

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, literal_column, update
+from sqlalchemy import Connection, Row, delete, literal_column, select, update
 
 from ..checks import check_int, check_seconds, check_settlement
 from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
-from ..fleet_records import Lease, LeaseState, LostLease
+from ..fleet_records import Lease, LeaseState, LostLease, OpenWork, labels_of
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
+from ..words import MEASURED_STATES
 from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
 from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases
@@ -18,7 +19,8 @@ from .locks import lock_jobs_of_lease
 from .part import Part
 from .settling import attempt_row, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
-from .tables import attempts, crashes, leases, trials
+from .tables import attempts, crashes, jobs, leases, trials
+from .turns import has_due, has_queued
 from .worker_rows import end_pauses, lock_worker
 
 
@@ -93,6 +95,14 @@ class LeasePart(Part):
             now = now_of(conn)
             pause_lost_jobs(conn, now - local_silence, now)
         return self._end_expired()
+
+    def open_work(self) -> list[OpenWork]:
+        kinds = jobs.c.hardware, jobs.c.pool, jobs.c.labels
+        waits = (jobs.c.origin == "http") & jobs.c.state.in_(MEASURED_STATES) & jobs.c.hardware.is_not(None)
+        query = select(*kinds).where(waits, has_queued() | has_due()).distinct()
+        with self._database.read() as conn:
+            rows = conn.execute(query).all()
+        return [OpenWork(row.hardware, row.pool, labels_of(row.labels)) for row in rows]
 
     def clear_crashes(self, candidate_key: str, hardware: str) -> None:
         with self._database.write() as conn:

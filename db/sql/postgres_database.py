@@ -17,6 +17,7 @@ from ..errors import InvalidValue, StoreError, StoreFull, StoreUnavailable
 from ..leadership import Leadership
 from .advisory_leadership import AdvisoryLeadership
 from .database import Database, TryAgain, conflict_of, explained, refuse_bad_text
+from .snapshot_marks import SnapshotMarks
 
 OLDEST = 15
 """The oldest major version of PostgreSQL that is tested."""
@@ -42,6 +43,7 @@ class PostgresDatabase(Database):
         self._url = url.set(drivername="postgresql+psycopg")
         self.name = url.set(drivername="postgresql").render_as_string(hide_password=True)
         self._pinned: int | None = None
+        self._marks = SnapshotMarks(self._address, self.name)
         self._engine = _engine(self._url)
         event.listen(self._engine, "connect", self._greet)
         self._reader = self._engine.execution_options(
@@ -95,12 +97,19 @@ class PostgresDatabase(Database):
         """Several servers share a database: what they do is kept apart by locks on rows."""
         yield
 
+    def mark(self) -> str:
+        return self._marks.read()
+
     def leadership(self) -> Leadership:
-        return AdvisoryLeadership(
-            self._url.set(drivername="postgresql").render_as_string(hide_password=False), self.name
-        )
+        return AdvisoryLeadership(self._address, self.name)
+
+    @property
+    def _address(self) -> str:
+        """The url as the driver reads it."""
+        return self._url.set(drivername="postgresql").render_as_string(hide_password=False)
 
     def close(self) -> None:
+        self._marks.close()
         self._engine.dispose()
 
     def _greet(self, connection: Any, record: Any) -> None:

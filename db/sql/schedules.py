@@ -181,7 +181,7 @@ def _retire(conn: Connection, row: Row[Any], reason: str, now: float) -> None:
 
 
 def restore_best(conn: Connection, workload: str, target: str, hardware: str, now: float) -> None:
-    """Find the next best of a key that has none: the fastest of each of its jobs, by that job's index."""
+    """Find the next best of a key that has none: of the fastest of each job, by the index of that job."""
     same_key = jobs.c.workload == workload, jobs.c.target == target, jobs.c.hardware == hardware
     for job in conn.execute(select(jobs.c.id).where(*same_key).order_by(jobs.c.seq)).scalars().all():
         fastest = _servable().where(trials.c.job == job).order_by(trials.c.seconds, trials.c.number).limit(1)

@@ -22,6 +22,7 @@ from ..errors import StoreError, StoreFull, StoreUnavailable
 from ..leadership import Alone, Leadership
 from .database import Database, conflict_of, explained, refuse_bad_text
 from .file_identity import FileIdentity
+from .file_marks import FileMarks
 from .server_lock import server_lock
 
 _SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
@@ -47,6 +48,7 @@ class SqliteDatabase(Database):
         address = _read_only_address(path) if self.read_only else str(path.absolute())
         self._writer = _engine(address, "BEGIN IMMEDIATE")
         self._reader = _engine(address, "BEGIN", "PRAGMA query_only = ON")
+        self._marks = FileMarks(lambda: _connect(address, "PRAGMA query_only = ON"))
         # Threads of one process take turns here; SQLite's own waiting sleeps up to 100 ms and is not fair.
         self._turn = threading.Lock()
 
@@ -94,6 +96,11 @@ class SqliteDatabase(Database):
         self.refuse_read_only()
         return server_lock(self.path, who)
 
+    def mark(self) -> str:
+        self.identity.check()
+        with self._explained():
+            return self._marks.read()
+
     def leadership(self) -> Leadership:
         return Alone()  # `serving` has made sure of it
 
@@ -117,6 +124,7 @@ class SqliteDatabase(Database):
             )
 
     def close(self) -> None:
+        self._marks.close()
         self._writer.dispose()
         self._reader.dispose()
 

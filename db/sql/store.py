@@ -71,6 +71,9 @@ class SqlStore(
     def ping(self) -> None:
         self._database.check()
 
+    def mark(self) -> str:
+        return self._database.mark()
+
     def schema_version(self) -> str:
         with self._database.read() as conn:
             return str(SCHEMA.version(self._database, conn))

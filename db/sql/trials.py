@@ -17,6 +17,7 @@ from .job_rows import job_row, searched_row
 from .part import Part
 from .tables import attempts, jobs, trials
 from .trial_rows import TRIAL_COLUMNS, id_of_trial, trial_of, trial_row, write_result
+from .turns import enter, is_idle
 
 _NO_RESULT = {
     "outcome": "pending",
@@ -35,7 +36,9 @@ class TrialPart(Part):
         for trial in trials:
             check_trial(trial)
         with self._database.write() as conn:
-            searched_row(conn, job_id, epoch)
+            job = searched_row(conn, job_id, epoch)
+            if is_idle(conn, job_id):
+                enter(conn, job)
             now = now_of(conn)
             conn.execute(update(jobs).where(jobs.c.id == job_id).values(active_at=now))
             return [_add(conn, job_id, trial, now) for trial in trials]

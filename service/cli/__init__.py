@@ -55,7 +55,7 @@ for group in (jobs, worker, builder, search, token, config, db):
 
 
 def main() -> None:
-    """The entry point of the `tilewright` program."""
+    """Runs the command of this process's arguments; the program itself is `service.command`."""
     sys.exit(run(sys.argv[1:]))
 
 
@@ -67,7 +67,9 @@ def run(arguments: Sequence[str]) -> int:
         if words := _words(error):  # none: the help was asked for, and shown
             say(f"tilewright: {words}; see --help")
         return Exit.USAGE
-    except typer.Abort:
+    except typer.Abort as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            say("tilewright: interrupted")
         return Exit.INTERRUPTED
     except KNOWN_ERRORS as error:
         say(f"tilewright: {error}")

@@ -159,7 +159,7 @@ def _tune_here(
         except KeyboardInterrupt:
             words = describe(seen[-1]) if seen else "before the first trial ended"
             say(f"interrupted: {words}; what was measured is kept in {db}, and --resume goes on")
-            raise
+            raise typer.Exit(Exit.INTERRUPTED) from None
 
 
 def _record_json(record: TuningRecord) -> dict[str, Any]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from ...db.fleet_records import Lease, Worker
+from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
 from ..build_calls import run_lease
-from ..context import Context, Ctx
+from ..context import Ctx
 from ..lease_calls import (
+    DRAIN_HEADER,
     Caller,
     integer,
     lease_message,
@@ -23,31 +26,28 @@ from ..lease_calls import (
     text,
     update_message,
 )
-from ..waiting import poll
-
-_LOOK_EVERY = 0.05
 
 router = APIRouter(prefix="/v1/leases", tags=["workers"])
+
+_BUILD_TAKES = 0.05
+"""Seconds until a device without a compiler asks again for work whose program is not built yet."""
 
 Call = Annotated[dict[str, Any], Body()]
 
 
 @router.post("", responses={204: {"description": "no work within wait_seconds"}})
 async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) -> Response:
-    """The next batch of candidates, waiting up to `wait_seconds` for one; 204 when there is none."""
+    """The next batch of candidates, waiting up to `wait_seconds` for one; 204 when there is none.
+
+    The header `Tilewright-Worker: drain` of a 204 tells the worker to end.
+    """
     caller = Caller.of(body, "max_items", "wait_seconds")
     settings = context.settings
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
     wait = min(settings.lease_wait, seconds(body, "wait_seconds"))
     worker = await run_in_threadpool(context.store.worker, caller.worker)
-    looks = 0
 
-    async def look() -> Lease | None:
-        nonlocal looks
-        looks += 1
-        # The first look claims outright: it also tells the store that the worker is there.
-        if looks > 1 and not await _may_have_work(context, worker):
-            return None
+    async def claim() -> Lease | None:
         # A worker that hung up would leave its candidates lying until the lease expires.
         if await request.is_disconnected():
             return None
@@ -55,17 +55,22 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
             context.store.claim, caller.worker, caller.session, worker.hardware, most, settings.lease_seconds
         )
 
-    lease = await poll(context, look, wait, _LOOK_EVERY)
+    deadline = time.monotonic() + wait
+    # Once at first, whether there is work or not: it also tells the store that the worker is there.
+    lease = await claim()
+    while lease is None and (left := deadline - time.monotonic()) > 0:
+        if not await context.work.turn(worker, left):
+            break
+        if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
+            await asyncio.sleep(min(_BUILD_TAKES, left))
+            continue
+        lease = await claim()
     if lease is None:
-        return Response(status_code=204)
+        now = await run_in_threadpool(context.store.worker, caller.worker)
+        headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
+        return Response(status_code=204, headers=headers)
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(message.to_json())
-
-
-async def _may_have_work(context: Context, worker: Worker) -> bool:
-    if not await context.work.may_have_work(worker.hardware):
-        return False
-    return not worker.run_only or await run_in_threadpool(context.store.has_built, worker.hardware)
 
 
 @router.post("/{lease_id}:start")

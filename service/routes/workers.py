@@ -8,13 +8,20 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
-from ...db.fleet_records import NewWorker
+from ...db.fleet_records import NewWorker, WorkerChange
 from ...measure.messages import Registration, WorkerHello
-from ..auth import CanReadWorkers, IsWorker
+from ..auth import CanReadWorkers, IsAdmin, IsWorker, Principal
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
 from ..lease_calls import Caller, check_protocol
-from ..views import WorkersView, WorkerView
+from ..requests import (
+    PauseWorkerRequest,
+    QuarantineRequest,
+    ReleaseRequest,
+    RemoveRequest,
+    WorkerNote,
+)
+from ..views import WorkerChangeView, WorkersView, WorkerView
 from ..workloads import SpecError
 
 router = APIRouter(prefix="/v1/workers", tags=["workers"])
@@ -73,10 +80,73 @@ def list_workers(context: Ctx, _: CanReadWorkers) -> WorkersView:
     return WorkersView(workers=[context.presenter.worker(w, now) for w in context.store.workers()])
 
 
-@router.get("/{worker_id}")
-def read_worker(worker_id: str, context: Ctx, _: CanReadWorkers) -> WorkerView:
-    """One worker: state, hardware, labels, versions."""
-    return context.presenter.worker(context.store.worker(worker_id), context.store.now())
+@router.get("/{worker}")
+def read_worker(worker: str, context: Ctx, _: CanReadWorkers) -> WorkerView:
+    """One worker, by its name or id: state and reason, what it measures, hardware, labels, versions."""
+    return context.presenter.worker(context.store.find_worker(worker), context.store.now())
+
+
+def _who(principal: Principal) -> str:
+    return f"token {principal.name}"
+
+
+@router.post("/{worker}:pause")
+def pause_worker(worker: str, body: PauseWorkerRequest, context: Ctx, principal: IsAdmin) -> WorkerChangeView:
+    """Give a worker, by its name or id, no more candidates: for so many seconds, or until it is resumed.
+
+    The candidate that runs is finished, the rest given back.
+    """
+    found = context.store.find_worker(worker)
+    change = context.store.pause_worker(found.id, _who(principal), body.note, body.seconds)
+    return _changed(context, change)
+
+
+@router.post("/{worker}:resume")
+def resume_worker(worker: str, context: Ctx, principal: IsAdmin) -> WorkerChangeView:
+    """Let a paused or draining worker measure again."""
+    found = context.store.find_worker(worker)
+    return _changed(context, context.store.resume_worker(found.id, _who(principal)))
+
+
+@router.post("/{worker}:drain")
+def drain_worker(worker: str, body: WorkerNote, context: Ctx, principal: IsAdmin) -> WorkerChangeView:
+    """Have a worker finish the candidate that runs, give the rest back, and end: it becomes offline."""
+    found = context.store.find_worker(worker)
+    return _changed(context, context.store.drain_worker(found.id, _who(principal), body.note))
+
+
+@router.post("/{worker}:quarantine")
+def quarantine_worker(
+    worker: str, body: QuarantineRequest, context: Ctx, principal: IsAdmin
+) -> WorkerChangeView:
+    """Give a worker no more candidates, and believe nothing that it measured since it attached, or in the
+    last `since_seconds`: what rested on that is replaced by the next best."""
+    found = context.store.find_worker(worker)
+    ago = body.since_seconds
+    since = None if ago is None else max(0.0, context.store.now() - ago)
+    return _changed(context, context.store.quarantine_worker(found.id, _who(principal), body.note, since))
+
+
+@router.post("/{worker}:release")
+def release_worker(worker: str, body: ReleaseRequest, context: Ctx, principal: IsAdmin) -> WorkerChangeView:
+    """Let a quarantined worker measure again; what it measured before counts only with `restore_results`."""
+    found = context.store.find_worker(worker)
+    change = context.store.release_worker(found.id, _who(principal), body.restore_results)
+    return _changed(context, change)
+
+
+@router.post("/{worker}:remove")
+def remove_worker(worker: str, body: RemoveRequest, context: Ctx, principal: IsAdmin) -> WorkerChangeView:
+    """Retire a worker: its name attaches no more. With `discard_results`, nothing that it ever measured
+    counts, and what rested on that is replaced by the next best."""
+    found = context.store.find_worker(worker)
+    change = context.store.remove_worker(found.id, _who(principal), body.note, body.discard_results)
+    return _changed(context, change)
+
+
+def _changed(context: Context, change: WorkerChange) -> WorkerChangeView:
+    context.dispatcher.wake()
+    return context.presenter.worker_change(change)
 
 
 def _codegen_version(hello: WorkerHello, context: Context) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,15 +27,22 @@ class Scene:
     url: str
 
     def job(
-        self, origin: str = "http", hardware: str | None = "h", trials: int = 64, wait: float = 600.0
+        self,
+        origin: str = "http",
+        hardware: str | None = "h",
+        trials: int = 64,
+        wait: float = 600.0,
+        **more: Any,
     ) -> Job:
-        return self.store.create_job(
-            NewJob("w", "t", hardware, trials, None, 0, "evolutionary", wait, origin, '{"op": "matmul"}')
-        )
+        spec = '{"op": "matmul"}'
+        job = NewJob("w", "t", hardware, trials, None, 0, "evolutionary", wait, origin, spec, **more)
+        return self.store.create_job(job)
 
-    def searched(self, count: int, origin: str = "http", hardware: str = "h", tag: str = "c") -> Job:
+    def searched(
+        self, count: int, origin: str = "http", hardware: str | None = "h", tag: str = "c", **more: Any
+    ) -> Job:
         """A running job in epoch 1 with `count` pending trials, candidates `c0`, `c1` …"""
-        job = self.job(origin=origin, hardware=hardware)
+        job = self.job(origin=origin, hardware=hardware, **more)
         self.store.begin_search(job.id)
         self.add(job, range(count), tag=tag)
         return self.store.job(job.id)
@@ -46,9 +54,17 @@ class Scene:
         trace = f'{{"candidate": "{tag}{number}"}}'
         return NewTrial(number, number // 8, f"{tag}{number}", "tiled", trace, b"\x00\x01", 1, 7)
 
-    def worker(self, name: str = "rig", session: str = "s1", hardware: str = "h") -> Worker:
+    def worker(
+        self,
+        name: str = "rig",
+        session: str = "s1",
+        hardware: str = "h",
+        labels: str = "{}",
+        pool: str | None = None,
+    ) -> Worker:
+        versions = '{"tilewright": "0.1.0"}'
         return self.store.register_worker(
-            NewWorker(name, session, hardware, 1, '{"tilewright": "0.1.0"}', "{}", codegen_version="g1")
+            NewWorker(name, session, hardware, 1, versions, labels, codegen_version="g1", pool=pool)
         )
 
     def claim(self, worker: Worker, max_items: int = 8, ttl: float = 30.0) -> Lease:

@@ -37,10 +37,12 @@ def test_a_leased_trial_knows_the_best_of_its_job_so_far(scene, success):
     assert scene.claim(rig).items[0].best_seconds == 2.0
 
 
-def test_the_oldest_job_and_lowest_number_come_first(scene):
-    first, second = scene.searched(2, tag="a"), scene.searched(2, tag="b")
-    lease = scene.claim(scene.worker(), max_items=3)
-    assert [item.trial for item in lease.items] == [f"{first.id}.0", f"{first.id}.1", f"{second.id}.0"]
+def test_a_lease_is_of_one_job_the_oldest_of_those_served_alike_and_the_lowest_numbers_come_first(scene):
+    first, second = scene.searched(4, tag="a"), scene.searched(4, tag="b")
+    leases = [scene.claim(scene.worker(name), max_items=3) for name in ("one", "two")]
+    assert [[item.trial for item in lease.items] for lease in leases] == [
+        [f"{job.id}.{n}" for n in range(3)] for job in (first, second)
+    ]
 
 
 def test_two_workers_never_hold_the_same_trial(scene):

@@ -78,6 +78,8 @@ LOOKUPS = {
     "token_by_secret": lambda scene, job: scene.store.token_by_secret("x"),
     "claim": lambda scene, job: scene.claim(scene.worker()),
     "settle": lambda scene, job: settle(scene),
+    "open_work": lambda scene, job: scene.store.open_work(),
+    "quarantine": lambda scene, job: scene.store.quarantine_worker(settle(scene).id, "token ops", "odd"),
     "sweep": lambda scene, job: scene.store.sweep(),
     "retire": lambda scene, job: scene.store.retire(f"{job.id}.0", "does not replay"),
     "past_trials": lambda scene, job: scene.store.past_trials("w", "t", "h", "g1", 100),
@@ -93,9 +95,11 @@ LOOKUPS = {
 def settle(scene):
     from tilewright.db.records import Settlement
 
-    lease = scene.claim(scene.worker())
+    rig = scene.worker()
+    lease = scene.claim(rig)
     for item in lease.items:
         scene.store.settle(lease.id, [Settlement(item.trial, item.attempt, failure_kind="run_error")])
+    return rig
 
 
 @pytest.mark.parametrize("lookup", LOOKUPS)

@@ -139,7 +139,7 @@ def test_a_second_server_of_a_database_ends_and_names_the_first(tmp_path: Path, 
         )
     assert (second.returncode, second.stderr.splitlines()[-1]) == (
         1,
-        f"tilewright.service.server.ServeError: {tmp_path}/served.db is served already, by process "
+        f"tilewright.service.api_server.ServeError: {tmp_path}/served.db is served already, by process "
         f"{server.process.pid} at {server.url}: stop that server, or name another database",
     )
 

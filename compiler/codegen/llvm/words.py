@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...arith import Poly, Var
 from ...ir import Block, Buffer, Load
-from ...ir.verify import follows
+from ...ir.proofs import follows
 from .addresses import Access, Addresses
 from .builder import Builder
 from .conditions import Condition, Conditions, Value

@@ -6,10 +6,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...arith import Atom, Poly, Var, poly, substitute
-from ...ir import Block, Expr, Load, PrimFunc, Stmt, loads, map_expr, map_loads
+from ...ir import Block, Expr, Load, PrimFunc, Stmt, loads, map_expr, map_loads, walk_expr
 from ...ir.annotations import INTRINSIC
 from ..errors import ScheduleError
 from ..find import check_in_no_unit, find_block, readers, root_of, writers
+
+MAX_VALUE = 20_000
+"""Nodes of one block's value: inlining may double it each time."""
+
+
+def inlined_size(block: Block, reader: Block) -> int:
+    """The nodes of the reader's value once the block is inlined into it."""
+    reads = sum(x.buffer is block.buffer for x in loads(reader.value))
+    return _size(reader) + reads * _size(block)
+
+
+def _size(block: Block) -> int:
+    return sum(1 for _ in walk_expr(block.value))
 
 
 def is_permutation(indices: Sequence[Poly], iters: Sequence[Var]) -> bool:
@@ -43,8 +56,13 @@ def check_compute_inline(func: PrimFunc, block: Block) -> None:
         )
     if any(x.buffer is block.buffer for x in loads(block.value)):
         raise ScheduleError("compute_inline", f"{block.name!r} reads the buffer that it writes", func, block)
-    if not readers(func, block.buffer):
+    users = readers(func, block.buffer)
+    if not users:
         raise ScheduleError("compute_inline", f"nobody reads {block.buffer.name}", func, block)
+    for user in users:
+        if (size := inlined_size(block, user)) > MAX_VALUE:
+            reason = f"the value of {user.name!r} would have {size} nodes; at most {MAX_VALUE} are allowed"
+            raise ScheduleError("compute_inline", reason, func, block)
     order = [b.name for _, b in func.blocks()]
     for x in loads(block.value):
         for w in writers(func, x.buffer):
@@ -103,6 +121,8 @@ def check_reverse_compute_inline(func: PrimFunc, block: Block) -> Block:
             f"{source.name} is made by a reduction, whose steps must be over before its value is used"
         )
     producer = producers[0]
+    if (size := inlined_size(producer, block)) > MAX_VALUE:
+        raise refuse(f"its value would have {size} nodes; at most {MAX_VALUE} are allowed")
     if not is_permutation(producer.indices, producer.iters):
         raise refuse(f"{producer.name!r} is not elementwise over its iteration variables")
     used = {x.indices for x in loads(block.value) if x.buffer is source}

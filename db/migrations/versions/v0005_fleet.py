@@ -65,7 +65,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("hardware", "account", name="pk_shares"),
         sa.ForeignKeyConstraint(["hardware"], ["hardware.key"], name="fk_shares_hardware"),
     )
-    op.create_index("ix_shares_began", "shares", ["hardware", "began"])
+    # Jobs that are there already have nobody's account.
+    op.execute(
+        "INSERT INTO shares (hardware, account, began, share) "
+        "SELECT DISTINCT hardware, '', 0, 0 FROM jobs WHERE hardware IS NOT NULL"
+    )
+    op.create_index("ix_shares_turn", "shares", ["hardware", "share", "account"])
     op.create_table(
         "doubts",
         sa.Column("seq", _COUNTER, nullable=False, autoincrement=True),
@@ -85,7 +90,7 @@ def downgrade() -> None:
     what was not believed is not best-known again until a result asks for it."""
     for index, table in (
         ("ix_doubts_worker", "doubts"),
-        ("ix_shares_began", "shares"),
+        ("ix_shares_turn", "shares"),
         ("ix_leases_worker", "leases"),
         ("ix_jobs_began", "jobs"),
         ("ix_jobs_turn", "jobs"),

@@ -78,6 +78,6 @@ shares = Table(
     Column("hardware", String, ForeignKey("hardware.key"), primary_key=True),
     Column("account", String, primary_key=True),
     Column("began", Double, nullable=False),  # its share before the last grant
-    Column("share", Double, nullable=False),  # trials granted to its jobs, and what it never asked for
-    Index("ix_shares_began", "hardware", "began"),
+    Column("share", Double, nullable=False),  # trials granted to its jobs, and to others while it had none
+    Index("ix_shares_turn", "hardware", "share", "account"),
 )

@@ -9,7 +9,7 @@ import pytest
 from tilewright.compiler import te
 from tilewright.compiler.arith import Var, evaluate, floor_div, maximum, minimum, poly
 from tilewright.compiler.ir import Buffer, Const, Load, VerifyError, parse_script, verify
-from tilewright.compiler.ir.verify import follows
+from tilewright.compiler.ir.proofs import follows
 
 
 def refusal(func):

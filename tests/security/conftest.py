@@ -1,0 +1,30 @@
+"""What the security tests share: the service's harness, and programs and candidates that mean harm."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tilewright.db import Store, open_store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "measure"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from service_harness import Api, serving
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/tilewright.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def api(store: Store) -> Iterator[Api]:
+    with serving(store) as running:
+        yield running
