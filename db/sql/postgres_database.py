@@ -171,30 +171,24 @@ def refuse_old(name: str, version: int) -> None:
 
 
 def _engine(url: URL) -> Engine:
-    try:
-        engine = create_engine(
-            url,
-            pool_pre_ping=True,
-            pool_size=_CONNECTIONS,
-            max_overflow=_MORE_CONNECTIONS,
-            pool_timeout=_CONNECT_SECONDS,
-            hide_parameters=True,
-            connect_args={
-                "connect_timeout": _CONNECT_SECONDS,
-                "application_name": "tilewright",
-                "keepalives_idle": _SILENT_MS // 1000,
-                "keepalives_interval": 3,
-                "keepalives_count": 3,
-                "tcp_user_timeout": _SILENT_MS,
-                "options": f"-c statement_timeout={_STATEMENT_MS} -c lock_timeout={_LOCK_MS} "
-                f"-c idle_in_transaction_session_timeout={_IDLE_MS}",
-            },
-        )
-    except ModuleNotFoundError as e:
-        raise ModuleNotFoundError(
-            f"PostgreSQL needs {e.name}, which is not installed: pip install 'tilewright[postgres]'",
-            name=e.name,
-        ) from None
+    engine = create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=_CONNECTIONS,
+        max_overflow=_MORE_CONNECTIONS,
+        pool_timeout=_CONNECT_SECONDS,
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": _CONNECT_SECONDS,
+            "application_name": "tilewright",
+            "keepalives_idle": _SILENT_MS // 1000,
+            "keepalives_interval": 3,
+            "keepalives_count": 3,
+            "tcp_user_timeout": _SILENT_MS,
+            "options": f"-c statement_timeout={_STATEMENT_MS} -c lock_timeout={_LOCK_MS} "
+            f"-c idle_in_transaction_session_timeout={_IDLE_MS}",
+        },
+    )
     refuse_bad_text(engine)
     return engine
 

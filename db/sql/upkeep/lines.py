@@ -63,11 +63,18 @@ class BackupLines:
         self._file = _opened(path)
         self._digest = hashlib.sha256()
         self._rows = 0
+        try:
+            self.schema = self._header()
+            self._pending = self._next()
+        except BaseException:
+            self.close()
+            raise
+
+    def _header(self) -> str:
         head = self._next()
         if not isinstance(head, dict) or head.get("tilewright_backup") != FORMAT:
             raise self._refuse("is no backup of tilewright that this program reads")
-        self.schema = str(head["schema"])
-        self._pending = self._next()
+        return str(head.get("schema"))
 
     def tables(self) -> Iterator[TableLines]:
         """Each table in turn; the end is checked once the last one was read."""
