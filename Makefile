@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo scaled test test-slow check format fuzz exhaustive bench clean
+.PHONY: demo scaled test test-slow check format openapi fuzz exhaustive bench clean
 
 $(READY): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=/path" >&2; exit 1; }
@@ -36,6 +36,10 @@ check: $(READY)
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# What docs/openapi.json is: the tests compare it with what the server would answer.
+openapi: $(READY)
+	$(BIN)/python -m tilewright.service.openapi docs/openapi.json
 
 # 20 000 random schedules between pages without access; SEED=N repeats one run.
 fuzz: $(READY)

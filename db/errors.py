@@ -56,6 +56,19 @@ class Conflict(StoreError):
     """The call may have been right once, but the database has moved on, or somebody else holds the row."""
 
 
+class QuotaExceeded(StoreError):
+    """The owner would have more than it may; nothing of the call was stored."""
+
+    def __init__(self, what: str, has: int, most: int) -> None:
+        super().__init__(what, has, most)
+        self.what = what
+        self.has = has
+        self.most = most
+
+    def __str__(self) -> str:
+        return f"that would be {self.has} {self.what}, {self.most} are allowed: wait until some have ended"
+
+
 class StaleSearch(Conflict):
     """A newer search of the job has begun; the caller must stop without writing anything more."""
 

@@ -64,20 +64,20 @@ class LeaseStore(Protocol):
         hardware.
         """
 
-    def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
+    def start(self, lease: str, trial: str, attempt: int, session: str | None = None) -> LeaseState:
         """Mark the one trial that the device runs from now on: it is blamed if the worker is lost.
 
         Starting the next one says that the worker survived the one before. May be repeated. LeaseLost,
-        Superseded.
+        Superseded. `session`, here and below: who says so; NotFound where the lease is another's.
         """
 
-    def renew(self, lease: str, ttl: float) -> LeaseState:
+    def renew(self, lease: str, ttl: float, session: str | None = None) -> LeaseState:
         """Let the lease end `ttl` seconds from now. LeaseLost once it has expired, Superseded.
 
         A lease whose trials are all settled, or that was released, is past: no effect.
         """
 
-    def settle(self, lease: str, settlements: Sequence[Settlement]) -> LeaseState:
+    def settle(self, lease: str, settlements: Sequence[Settlement], session: str | None = None) -> LeaseState:
         """Store results, update the best-known schedules in the same transaction, and renew the lease.
 
         The same settlement again has no effect. A late one, whose lease expired, is accepted while its
@@ -87,7 +87,7 @@ class LeaseStore(Protocol):
         the whole call. Superseded likewise.
         """
 
-    def release(self, lease: str) -> None:
+    def release(self, lease: str, session: str | None = None) -> None:
         """Give back what is not settled; it counts for nothing. No effect on a lease that is past."""
 
     def sweep(self, worker_silence: float = 60.0, local_silence: float = 600.0) -> list[LostLease]:

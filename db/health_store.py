@@ -17,8 +17,10 @@ class HealthStore(Protocol):
     def record_health(self, worker: str, session: str, check: NewHealthCheck) -> Worker:
         """Store what a worker's golden kernels showed.
 
-        One of SICK_VERDICTS makes it `quarantined` for that reason, unless it was retired. A healthy check
-        does not release it: it is noted behind the reason. Superseded once a newer session has registered.
+        One of SICK_VERDICTS makes it `quarantined` for that reason, unless it was retired, and nothing it
+        settled since its last healthy check, or since it attached, is believed (`quarantine_worker`). A
+        healthy check does not release it: it is noted behind the reason. Superseded once a newer session
+        has registered.
         """
 
     def health_checks(self, worker_id: str, limit: int = 100) -> Sequence[HealthCheck]:

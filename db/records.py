@@ -45,6 +45,7 @@ class NewJob:
 
     A trial of at most `target_seconds` is good enough, and `patience` trials in a row without a new best end
     the search; None: no such limit. `history`: whether what other jobs have measured informs this one.
+    `owner`: the token that made it, None for nobody in particular; `trace_id`: of the request that made it.
     Only workers of its `pool` (None: of any) that have all its `labels` measure it. `account`: whose share of
     the fleet its trials count to; `priority` weighs it against other jobs of that account.
     """
@@ -62,6 +63,8 @@ class NewJob:
     target_seconds: float | None = None
     patience: int | None = None
     history: History = "use"
+    owner: str | None = None
+    trace_id: str = ""
     pool: str | None = None
     labels: str = "{}"
     priority: int = 0
@@ -102,6 +105,8 @@ class Job:
     paused_at: float | None = None
     paused_seconds: float = 0.0
     process: str = ""
+    owner: str | None = None
+    trace_id: str = ""
     pool: str | None = None
     labels: str = "{}"
     priority: int = 0
@@ -314,7 +319,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token without its secret, of which only the SHA-256 is stored."""
+    """A bearer token without its secret, of which only the SHA-256 is stored.
+
+    It may have `max_jobs` unfinished jobs with `max_trials` unmeasured trials, and make `rate` requests a
+    second; None: what the server allows everyone.
+    """
 
     id: str
     name: str
@@ -323,3 +332,18 @@ class Token:
     created_at: float
     expires_at: float | None
     revoked_at: float | None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLimits:
+    """What a token may use; None: what the server allows everyone."""
+
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+
+NO_LIMITS = TokenLimits()

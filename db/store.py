@@ -19,6 +19,7 @@ from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
+    NO_LIMITS,
     BestSchedule,
     Event,
     Hardware,
@@ -33,10 +34,12 @@ from .records import (
     Settlement,
     Target,
     Token,
+    TokenLimits,
     Trial,
     Workload,
 )
 from .retention_store import RetentionStore
+from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -247,7 +250,12 @@ class ScheduleStore(Protocol):
 
 class TokenStore(Protocol):
     def create_token(
-        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        pool: str | None = None,
+        expires_in: float | None = None,
+        limits: TokenLimits = NO_LIMITS,
     ) -> tuple[Token, str]:
         """A new token and its secret, which is not stored: it cannot be shown again."""
 
@@ -256,6 +264,9 @@ class TokenStore(Protocol):
 
     def tokens(self) -> list[Token]:
         """All tokens, revoked and expired ones included, oldest first."""
+
+    def tokens_page(self, after: str | None = None, limit: int = 50) -> Page[Token]:
+        """The same in pages; `after` is `Page.next`."""
 
     def revoke_token(self, token_id: str) -> Token:
         """From now on its secret opens nothing. May be repeated."""
@@ -272,6 +283,7 @@ class Store(
     FleetStore,
     HealthStore,
     TokenStore,
+    ServiceStore,
     BuildStore,
     RetentionStore,
     Protocol,

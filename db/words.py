@@ -22,9 +22,9 @@ Outcome = Literal["pending", "started", "ok", "censored"] | FailureKind
 Origin = Literal["http", "local", "outside"]
 History = Literal["use", "ignore"]
 Cache = Literal["hot"]
+Scope = Literal["jobs:write", "schedules:read", "schedules:write", "worker", "builder", "admin"]
 HealthOccasion = Literal["attach", "periodic", "after_error", "quarantined"]
 HealthVerdict = Literal["healthy", "suspect", "failed", "drifted", "dispersed"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
 FINAL_JOB_STATES: tuple[FinalJobState, ...] = get_args(FinalJobState)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from .device_lock import DeviceBusy
 from .errors import MeasureError
 from .messages import NotATilewright, SourceUnreachable, Superseded, Unauthorized, VersionRefused
 
@@ -17,6 +18,7 @@ class Exit(IntEnum):
     UNAUTHORIZED = 3
     SUPERSEDED = 5
     VERSION_REFUSED = 7
+    DEVICE_BUSY = 8
 
 
 _EXITS: tuple[tuple[type[Exception], Exit], ...] = (
@@ -25,6 +27,7 @@ _EXITS: tuple[tuple[type[Exception], Exit], ...] = (
     (Unauthorized, Exit.UNAUTHORIZED),
     (Superseded, Exit.SUPERSEDED),
     (VersionRefused, Exit.VERSION_REFUSED),
+    (DeviceBusy, Exit.DEVICE_BUSY),
     (MeasureError, Exit.FAILED),
 )
 FATAL = tuple(kind for kind, _ in _EXITS)

@@ -18,13 +18,12 @@ from ..compiler.ir import PrimFunc, to_json
 from ..compiler.runtime.arrays import aligned_bytes
 from ..compiler.space import default_schedule
 from ..compiler.target import Target
+from .health_messages import PartName
 from .messages import Limits, MeasureInput
 
-__all__ = ["PARTS", "BaselineKernel", "golden_items"]
+__all__ = ["BaselineKernel", "golden_items"]
 
 Array = np.ndarray[Any, Any]
-
-PARTS = ("compute", "memory")
 
 _ORDER = 64
 _LENGTH = 1 << 20
@@ -38,12 +37,13 @@ ms a trial in all, of the 60 ms that the shortest one takes."""
 _MOST_CALLS = 1 << 16
 
 
-def golden_items() -> tuple[MeasureInput, ...]:
-    """Both parts, for this machine, as a worker measures candidates; by the names in PARTS. Raises
+def golden_items() -> dict[PartName, MeasureInput]:
+    """Both parts, for this machine, as a worker measures candidates. Raises
     TargetError where no code can be made for this machine."""
     target = Target.parse("llvm")
-    return tuple(
-        MeasureInput(
+    parts: dict[PartName, PrimFunc] = {"compute": _compute(), "memory": _memory()}
+    return {
+        part: MeasureInput(
             item=f"golden:{part}",
             attempt=0,
             workload=to_json(func),
@@ -51,8 +51,8 @@ def golden_items() -> tuple[MeasureInput, ...]:
             trace=default_schedule(func, target).trace.to_json(),
             limits=_LIMITS,
         )
-        for part, func in zip(PARTS, (_compute(), _memory()), strict=True)
-    )
+        for part, func in parts.items()
+    }
 
 
 class BaselineKernel:

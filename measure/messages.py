@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Protocol, Self, get_args
 
 from ..compiler.target.attributes import MOST_THREADS
+from .health_messages import HealthPlan, HealthReport, HealthUpdate
 from .wire import MAX_INTEGER, Bound, Message, MessageError, Size
 
 __all__ = [
@@ -37,7 +38,7 @@ __all__ = [
     "WorkerHello",
 ]
 
-PROTOCOL = 1
+PROTOCOL = 2
 """The protocol integer that every call of a worker carries."""
 
 MAX_BATCH = 64
@@ -157,6 +158,8 @@ class MeasureResult(Message):
             return "a result has either seconds or a failure"
         if self.seconds is not None and not self.samples:
             return "seconds without the samples they come from"
+        if self.seconds is not None and self.seconds != min(self.samples):
+            return f"seconds are the least of the samples, {min(self.samples)!r}, not {self.seconds!r}"
         if self.failure is not None and (self.samples or self.censored or self.disturbed or self.baseline):
             return "a failure has no samples and no baseline, and is neither censored nor disturbed"
         if self.disturbance and not self.disturbed:
@@ -166,7 +169,8 @@ class MeasureResult(Message):
 
 @dataclass(frozen=True, slots=True)
 class WorkerHello(Message):
-    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it.
+    """Who a worker is. `session` is fresh random hex: a newer session of its name supersedes it. `hardware`
+    holds what its key is made of and other facts; `health` is the last check of a worker that attaches again.
 
     `run_only`: it cannot compile; its leases are RunLeases (measure/run_only).
     """
@@ -178,17 +182,20 @@ class WorkerHello(Message):
     hardware: dict[str, Any]
     versions: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)]
     labels: Annotated[dict[str, Annotated[str, Size(200)]], Size(64)] = field(default_factory=dict)
+    health: HealthReport | None = None
     run_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Registration(Message):
-    """What a worker is told at attach: its id and the durations it works by, on its own monotonic clock."""
+    """What a worker is told at attach: its id and the durations it works by, on its own monotonic clock, and
+    how it is to check itself (None: not at all)."""
 
     worker: Identifier
     ttl_seconds: Positive
     renew_seconds: Positive
     wait_seconds: Duration
+    health: HealthPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +281,9 @@ class JobSource(Protocol):
 
     def release(self, lease: str) -> None:
         """Give back what is not settled. This counts as no attempt."""
+
+    def health(self, report: HealthReport) -> HealthUpdate:
+        """Tell what a check of this worker came to; only where the registration has a plan for checks."""
 
     def leave(self) -> None:
         """Detach: this worker has drained and takes no more. A source that keeps no list of workers has

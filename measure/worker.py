@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 import sys
+import time
 import traceback
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
-from .errors import MeasureError
+from .checkup import Checkup
 from .exits import FATAL, Exit, exit_of
+from .golden import golden_items
+from .health import explain
+from .health_messages import HealthReport
 from .interrupts import interrupting
+from .measuring import Measures, Measuring, summary
 from .messages import (
-    Failure,
     JobSource,
     Lease,
     LeaseLost,
@@ -26,7 +31,6 @@ from .messages import (
 )
 from .patience import Patience, Persistence
 from .renewal import Renewal
-from .words import clip, duration_of, tail_of
 
 __all__ = ["DEFAULT_BATCH", "Exit", "Measures", "Worker", "run", "to_stderr"]
 
@@ -37,14 +41,6 @@ DEFAULT_BATCH = 16
 _LAST_CHANCE_SECONDS = 30.0
 # Between two empty answers, for a service that does not make the worker wait.
 _IDLE_SECONDS = 0.2
-
-
-class Measures(Protocol):
-    """What a worker needs of a Runner."""
-
-    def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult: ...
-
-    def cancel(self, item: str | None = None) -> None: ...
 
 
 def to_stderr(line: str) -> None:
@@ -66,7 +62,8 @@ def run(
     lease released. A second one gives up the current item as well. Where the service is out of reach then,
     the result is offered until the lease expires, for 30 s at most.
     """
-    worker = Worker(source, runner, hello, batch, Persistence(patience or Patience(), say))
+    checkup = Checkup(golden_items, runner.measure, time.monotonic)
+    worker = Worker(source, runner, hello, batch, Persistence(patience or Patience(), say), checkup)
     with interrupting(worker.interrupt):
         return worker.run()
 
@@ -79,13 +76,21 @@ class Worker:
     """One worker's state. `run` is for one thread; `interrupt` for its signal handlers, or others."""
 
     def __init__(
-        self, source: JobSource, runner: Measures, hello: WorkerHello, batch: int, persistence: Persistence
+        self,
+        source: JobSource,
+        runner: Measures,
+        hello: WorkerHello,
+        batch: int,
+        persistence: Persistence,
+        checkup: Checkup,
     ) -> None:
         self._source = source
         self._runner = runner
         self._hello = hello
         self._batch = batch
         self._persistence = persistence
+        self._checkup = checkup
+        self._measuring = Measuring(runner, persistence.say)
         self._say = persistence.say
         self._wait_seconds = 0.0
         self._draining = False
@@ -106,6 +111,8 @@ class Worker:
             try:
                 if not attached:
                     attached = self._attach(patience.outage if troubles else patience.attach)
+                if self._checkup.is_overdue():
+                    self._report(self._checkup.check("quarantined"))
                 if lease := self._lease():
                     self._work(lease)
                 troubles = 0
@@ -137,11 +144,28 @@ class Worker:
 
     def _attach(self, seconds: float) -> bool:
         """Whether it is attached; not if it is to drain before that."""
-        registration = self._idly(lambda: self._source.register(self._hello), seconds)
-        if registration is not None:
-            self._wait_seconds = registration.wait_seconds
-            self._say(f"attached as {registration.worker}")
-        return registration is not None
+        hello = replace(self._hello, health=self._checkup.last)
+        registration = self._idly(lambda: self._source.register(hello), seconds)
+        if registration is None:
+            return False
+        self._wait_seconds = registration.wait_seconds
+        self._checkup.plan = registration.health
+        self._say(f"attached as {registration.worker}")
+        if self._checkup.is_wanted and not self._checkup.has_norm:
+            self._report(self._checkup.attach())
+        return True
+
+    def _report(self, report: HealthReport | None) -> None:
+        """Tells what a check came to; nothing of one that was cut short."""
+        if report is None:
+            return
+        if words := explain(report):
+            self._say(words)
+        update = self._idly(lambda: self._source.health(report), self._persistence.patience.outage)
+        if update is not None:
+            self._checkup.heard(update.state)
+            if update.state == "quarantined":
+                self._say(f"in quarantine, until it is released: {update.reason}")
 
     def _lease(self) -> Lease | None:
         lease = self._idly(
@@ -169,10 +193,13 @@ class Worker:
 
     def _work(self, lease: Lease) -> None:
         self._cancelled, self._error = set(), None
+        self._measuring.begin_batch()
         self._expires_at = self._persistence.clock() + lease.ttl_seconds
         held = True
         try:
             with Renewal(self._source, lease, self._hear, self._fail):
+                if self._checkup.is_quarantined:  # it has work again: it was released, as it is now
+                    self._report(self._checkup.attach())
                 held = not self._measure_all(lease)
             # A lease that is over once all is settled is not lost.
             if self._error is not None and not isinstance(self._error, LeaseLost):
@@ -191,8 +218,12 @@ class Worker:
                 raise self._error
             if self._draining:
                 return False
+            if self._checkup.is_quarantined:
+                return False
             if item.item not in self._cancelled and not self._measure_one(lease, item, number + 1):
                 return False
+            if occasion := self._checkup.due():
+                self._report(self._checkup.check(occasion))
         return not self._stopped
 
     def _measure_one(self, lease: Lease, item: MeasureInput, after: int) -> bool:
@@ -202,8 +233,9 @@ class Worker:
             if not self._start(lease, item):
                 return False
             wanted = (other for other in lease.items[after:] if other.item not in self._cancelled)
-            result = self._measured(item, next(wanted, None))
-            self._say(f"{item.item}: {_summary(result)}")
+            result = self._measuring.measure(item, next(wanted, None))
+            self._checkup.note(result)
+            self._say(f"{item.item}: {summary(result)}")
             # Cancelled by the service, which knows, or by a signal, and then the lease is released.
             if result.failure is None or result.failure.kind != "cancelled":
                 self._settle(lease, result)
@@ -235,19 +267,8 @@ class Worker:
                 )
             )
         except SourceUnreachable:
-            self._say(f"the result of {result.item} was not delivered: {_summary(result)}")
+            self._say(f"the result of {result.item} was not delivered: {summary(result)}")
             raise
-
-    def _measured(self, item: MeasureInput, ahead: MeasureInput | None) -> MeasureResult:
-        try:
-            return self._runner.measure(item, ahead)
-        except MeasureError:
-            raise
-        except Exception as error:  # a bug here must not stop the job that waits for this item
-            words = traceback.format_exc()
-            self._say(words)
-            message = clip(f"the worker failed: {type(error).__name__}: {error}")
-            return MeasureResult.failed(item, Failure("worker_lost", message, last_words=tail_of(words)))
 
     def _release(self, lease: Lease) -> None:
         try:
@@ -287,11 +308,3 @@ class Worker:
             self._signalled_at + _LAST_CHANCE_SECONDS, max(self._signalled_at, self._expires_at)
         )
         return self._stopped or self._persistence.clock() >= last_chance
-
-
-def _summary(result: MeasureResult) -> str:
-    if result.failure is not None:
-        return f"{result.failure.kind}: {result.failure.message}"
-    assert result.seconds is not None
-    notes = " or more" * result.censored + ", disturbed by other work" * result.disturbed
-    return duration_of(result.seconds) + notes

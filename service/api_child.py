@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import signal
 import socket
 import sys
@@ -25,13 +24,14 @@ def main(arguments: list[str] | None = None) -> int:
     die_with(said.parent)
     # Ctrl-C at the terminal is for the parent, which tells its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     from ..db import StoreError, open_store
     from .api_server import Elsewhere, serve_api
+    from .logs import configure
     from .settings import Settings
     from .wiring import CompilerParser
 
     settings = Settings(**json.loads(sys.stdin.read()))
+    configure(settings.log_format, settings.log_level)
     try:
         with socket.socket(fileno=said.socket) as listener, open_store(settings.db, create=False) as store:
             serve_api(store, settings, CompilerParser(), Elsewhere(), listener, _say_ready)

@@ -21,6 +21,8 @@ from .workloads import WorkloadParser
 # Requests and streams end by themselves once `stopping` is set; what does not is cut off.
 _GRACE_SECONDS = 10
 _BACKLOG = 1024
+# Longer than a worker measures between two calls.
+_KEEP_ALIVE_SECONDS = 75
 
 
 class ServeError(Exception):
@@ -49,16 +51,17 @@ def serve_api(
     stopping = threading.Event()
     config = uvicorn.Config(
         create_app(store, settings, searching, parser, stopping),
-        log_level="warning",
+        log_config=None,  # its entries go where all go
         access_log=False,
         lifespan="off",
         ws="none",
         proxy_headers=False,  # a proxy's word on who asks is not taken; auth looks at the headers itself
         server_header=False,
         backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
-    _Server(config, stopping, started).run(sockets=[listener])
+    _Server(config, stopping, started, settings.drain_seconds).run(sockets=[listener])
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -94,9 +97,14 @@ class _Server(uvicorn.Server):
     of it."""
 
     def __init__(
-        self, config: uvicorn.Config, stopping: threading.Event, started: Callable[[], None]
+        self,
+        config: uvicorn.Config,
+        stopping: threading.Event,
+        started: Callable[[], None],
+        drain_seconds: float,
     ) -> None:
         super().__init__(config)
+        self._drain_seconds = drain_seconds
         self._stopping = stopping
         self._on_started = started
 
@@ -105,8 +113,21 @@ class _Server(uvicorn.Server):
         self._on_started()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal ends streams and long polls at once, and everything once `drain_seconds` have
+        passed; the second one at once, whatever is under way."""
+        if self._stopping.is_set():
+            self.force_exit = self.should_exit = True
+            return
         self._stopping.set()
-        super().handle_exit(sig, frame)
+        if self._drain_seconds <= 0:
+            self.should_exit = True
+            return
+        drained = threading.Timer(self._drain_seconds, self._drained)
+        drained.daemon = True
+        drained.start()
+
+    def _drained(self) -> None:
+        self.should_exit = True
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from starlette.routing import BaseRoute
 
 from ..db.errors import StoreError
 from ..db.store import Store
 from ..measure.messages import MessageError
-from . import problems
+from . import openapi, problems
 from .auth import Authentication
+from .changes import AfterChange, InFlightKeys
 from .context import Context
 from .dispatch import Searching
-from .errors import MEDIA_TYPE, ServiceError
+from .errors import ServiceError
 from .fresh import Fresh
 from .known_tokens import KnownTokens
 from .limits import BodyLimits
+from .metrics import Measuring, Metrics
 from .presenter import Presenter
+from .rate_limits import Buckets, RateLimits
+from .request_log import RequestLog
 from .routes import (
     artifacts,
+    audit,
     builds,
     crashes,
     events,
@@ -39,15 +41,29 @@ from .routes import (
     trials,
     workers,
 )
+from .routes import metrics as metrics_route
 from .settings import Settings
 from .tracing import Tracing
-from .views import ProblemView
 from .work_watch import WorkWatch
 from .workloads import WorkloadParser
 
-_PROBLEM: dict[int | str, dict[str, Any]] = {
-    code: {"model": ProblemView, "description": "a problem document (RFC 9457)"} for code in ("4XX", "5XX")
-}
+ROUTES = (
+    jobs,
+    trials,
+    outside,
+    events,
+    operators,
+    schedules,
+    workers,
+    leases,
+    builds,
+    artifacts,
+    crashes,
+    tokens,
+    audit,
+    health,
+    metrics_route,
+)
 
 
 def create_app(
@@ -59,6 +75,43 @@ def create_app(
 ) -> FastAPI:
     """The application over `store`. Setting `stopping` ends long polls and streams, so that a server can
     end."""
+    metrics = Metrics(store.census, parser.codegen_version())
+    store.watch(metrics.transaction)
+    stopping = stopping or threading.Event()
+    fresh = Fresh(store)
+    app = bare_app()
+    app.state.context = Context(
+        store=store,
+        settings=settings,
+        dispatcher=AfterChange(dispatcher),
+        parser=parser,
+        presenter=Presenter(store, parser),
+        work=WorkWatch(store, stopping),
+        fresh=fresh,
+        stopping=stopping,
+        schema=store.schema_version(),
+        in_flight=InFlightKeys(),
+        metrics=metrics,
+    )
+    # The last one added is the outermost: a request is traced, logged, measured, known, counted, read.
+    app.add_middleware(
+        BodyLimits,
+        max_bytes=settings.max_body_bytes,
+        max_depth=settings.max_json_depth,
+        max_artifact_bytes=settings.max_artifact_bytes,
+    )
+    buckets = Buckets(settings.requests_per_second, settings.requests_burst)
+    app.add_middleware(RateLimits, buckets=buckets)
+    tokens_known = KnownTokens(store, fresh)
+    app.add_middleware(Authentication, tokens=tokens_known, host=settings.host, failed=buckets)
+    app.add_middleware(Measuring, metrics=metrics)
+    app.add_middleware(RequestLog)
+    app.add_middleware(Tracing)
+    return app
+
+
+def bare_app() -> FastAPI:
+    """The routes alone, which make the OpenAPI document; `create_app` makes them work."""
     app = FastAPI(
         title="Tilewright",
         description="Auto-tuning search service for tensor kernels",
@@ -66,65 +119,20 @@ def create_app(
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         generate_unique_id_function=_operation_id,
-        responses=_PROBLEM,
     )
-    stopping = stopping or threading.Event()
-    fresh = Fresh(store)
-    app.state.context = Context(
-        store=store,
-        settings=settings,
-        dispatcher=dispatcher,
-        parser=parser,
-        presenter=Presenter(store, parser),
-        work=WorkWatch(store, stopping),
-        fresh=fresh,
-        stopping=stopping,
-        schema=store.schema_version(),
-    )
-    routes: list[BaseRoute] = []
-    for module in (
-        jobs,
-        trials,
-        outside,
-        events,
-        operators,
-        schedules,
-        workers,
-        leases,
-        builds,
-        artifacts,
-        crashes,
-        tokens,
-        health,
-    ):
+    routes: list[APIRoute] = []
+    for module in ROUTES:
         app.include_router(module.router)
-        routes += module.router.routes
+        routes += cast("list[APIRoute]", module.router.routes)
     problems.install(app, routes, ServiceError, StoreError, MessageError)
-    # The last one added is the outermost: a request is traced, then known, then read.
-    app.add_middleware(
-        BodyLimits,
-        max_bytes=settings.max_body_bytes,
-        max_depth=settings.max_json_depth,
-        max_artifact_bytes=settings.max_artifact_bytes,
-    )
-    app.add_middleware(Authentication, tokens=KnownTokens(store, fresh), host=settings.host)
-    app.add_middleware(Tracing)
-    app.openapi = partial(_openapi, app, app.openapi)  # type: ignore[method-assign]
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = openapi.document(app, routes)
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
     return app
-
-
-def _openapi(app: FastAPI, original: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The framework's document, with problems under their own media type."""
-    if app.openapi_schema is None:
-        schema = original()
-        for path in schema["paths"].values():
-            for operation in path.values():
-                for code in ("4XX", "5XX"):
-                    response = operation["responses"][code]
-                    (written,) = response["content"].values()
-                    response["content"] = {MEDIA_TYPE: written}
-    assert app.openapi_schema is not None, "the original keeps what it made"
-    return app.openapi_schema
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -20,14 +20,13 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..db.errors import StoreUnavailable
-from .errors import ScopeMissing, ServiceError, TokenNeeded, TokenWrong
+from .errors import NotOwner, ScopeMissing, ServiceError, TokenNeeded, TokenWrong
 from .problems import respond
 from .settings import is_loopback
 
-SCOPES = ("jobs:write", "schedules:read", "worker", "builder", "admin")
 OPEN_PATHS = ("/livez", "/readyz", "/version")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
-_bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
+bearer = HTTPBearer(auto_error=False, description="tilewright token create --scope …")
 
 
 class KnownToken(Protocol):
@@ -41,6 +40,12 @@ class KnownToken(Protocol):
     def scopes(self) -> Iterable[str]: ...
     @property
     def pool(self) -> str | None: ...
+    @property
+    def max_jobs(self) -> int | None: ...
+    @property
+    def max_trials(self) -> int | None: ...
+    @property
+    def rate(self) -> float | None: ...
     @property
     def expires_at(self) -> float | None: ...
 
@@ -63,24 +68,48 @@ class TokenCache(Protocol):
     async def by_secret(self, secret: str, mark: str) -> KnownToken | None: ...
 
 
+class FailedLogins(Protocol):
+    """Counts the wrong tokens of an address."""
+
+    def take(self, caller: str) -> None:
+        """Raises a ServiceError where there were too many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: the name and scopes of a token, or nobody, with the reason why nobody is not enough here."""
+    """Who asks: a token, or nobody, with the reason why nobody is not enough here. `address`: from where."""
 
     name: str | None
     scopes: frozenset[str]
     distrust: str | None = None
     pool: str | None = None
     id: str | None = None
+    address: str = ""
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
+
+    @property
+    def caller(self) -> str:
+        """Whose requests are counted together."""
+        return f"address {self.address}" if self.id is None else self.id
+
+    def check_owns(self, owner: str | None, what: str) -> None:
+        """Raises NotOwner: what a token made is changed by that token or an administrator, and what nobody in
+        particular made by everyone who may change such things."""
+        if owner is None or owner == self.id or "admin" in self.scopes:
+            return
+        raise NotOwner(f"{what} was made by another token, {owner}: that one or an administrator changes it")
 
 
 class Authentication:
     """ASGI middleware: reads the token of each request and puts its Principal in `state["principal"]`."""
 
-    def __init__(self, app: ASGIApp, tokens: TokenCache, host: str) -> None:
+    def __init__(self, app: ASGIApp, tokens: TokenCache, host: str, failed: FailedLogins) -> None:
         self._app = app
         self._tokens = tokens
         self._host = host
+        self._failed = failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
@@ -88,17 +117,17 @@ class Authentication:
             return
         state = scope.setdefault("state", {})
         try:
-            principal = await self._principal(Headers(scope=scope), state)
+            principal = await self._principal(Headers(scope=scope), address_of(scope), state)
         except (ServiceError, StoreUnavailable) as error:
             await respond(error, scope)(scope, receive, send)
             return
         state["principal"] = principal
         await self._app(scope, receive, send)
 
-    async def _principal(self, headers: Headers, state: dict[str, Any]) -> Principal:
+    async def _principal(self, headers: Headers, address: str, state: dict[str, Any]) -> Principal:
         authorization = headers.get("authorization")
         if authorization is None:
-            return Principal(None, frozenset(), _distrust(headers, self._host))
+            return Principal(None, frozenset(), _distrust(headers, self._host), address=address)
         scheme, _, secret = authorization.partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             raise TokenWrong("the Authorization header must be 'Bearer <token>'", headers=_CHALLENGE)
@@ -106,12 +135,22 @@ class Authentication:
         state["mark"] = mark = await self._tokens.mark()
         token = await self._tokens.by_secret(secret.strip(), mark)
         if token is None:
+            self._failed.take(f"address {address}")
             raise TokenWrong(
                 "the token is unknown, revoked or expired; an administrator makes one with "
                 "`tilewright token create`",
                 headers=_CHALLENGE,
             )
-        return Principal(token.name, frozenset(token.scopes), pool=token.pool, id=token.id)
+        return Principal(
+            token.name,
+            frozenset(token.scopes),
+            pool=token.pool,
+            id=token.id,
+            address=address,
+            max_jobs=token.max_jobs,
+            max_trials=token.max_trials,
+            rate=token.rate,
+        )
 
 
 class Requires:
@@ -123,29 +162,35 @@ class Requires:
 
     def __init__(self, *scopes: str, anonymous: bool = False) -> None:
         self._scopes = scopes
-        self._anonymous = anonymous
+        self.anonymous = anonymous
+        self.needed = " or ".join(dict.fromkeys((*scopes, "admin")))
 
     # Asynchronous, though it waits for nothing: others are called in a thread of their own.
     async def __call__(
-        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+        self, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
     ) -> Principal:
         principal: Principal = request.state.principal
-        needed = " or ".join(dict.fromkeys((*self._scopes, "admin")))
         if principal.name is None:
-            if self._anonymous and principal.distrust is None:
+            if self.anonymous and principal.distrust is None:
                 return principal
-            why = principal.distrust if self._anonymous else "worker and token routes always do"
+            why = principal.distrust if self.anonymous else "worker and token routes always do"
             raise TokenNeeded(
-                f"this request needs a token of scope {needed}: {why}; "
+                f"this request needs a token of scope {self.needed}: {why}; "
                 "send it as 'Authorization: Bearer <token>'",
                 headers=_CHALLENGE,
             )
         if not principal.scopes.intersection((*self._scopes, "admin")):
             raise ScopeMissing(
-                f"this request needs a token of scope {needed}; "
+                f"this request needs a token of scope {self.needed}; "
                 f"token {principal.name!r} has {', '.join(sorted(principal.scopes)) or 'none'}"
             )
         return principal
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request came from; behind a proxy, the proxy."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def _distrust(headers: Headers, bound_host: str) -> str | None:
@@ -176,6 +221,7 @@ CanReadJobs = Annotated[Principal, Depends(Requires("jobs:write", "schedules:rea
 CanReadSchedules = Annotated[Principal, Depends(Requires("schedules:read", "jobs:write", anonymous=True))]
 CanReadWorkers = Annotated[Principal, Depends(Requires("worker", "jobs:write"))]
 IsWorker = Annotated[Principal, Depends(Requires("worker"))]
+CanWriteSchedules = Annotated[Principal, Depends(Requires("schedules:write"))]
 IsBuilder = Annotated[Principal, Depends(Requires("builder"))]
 IsDevice = Annotated[Principal, Depends(Requires("worker", "builder"))]
 IsAdmin = Annotated[Principal, Depends(Requires("admin"))]

@@ -66,7 +66,7 @@ class BoundedHttp:
             )
             answer = self._http.send(asked, stream=True)
             with contextlib.closing(answer):
-                return _whole(answer, asked, watch, most_bytes)
+                return whole(answer, asked, _read(answer, watch, most_bytes))
 
     def stream(
         self, url: str, *, params: Mapping[str, Any], headers: Mapping[str, str], timeout: httpx.Timeout
@@ -115,7 +115,7 @@ class _Watch:
             self.check()
 
 
-def _whole(answer: httpx.Response, asked: httpx.Request, watch: _Watch, most_bytes: int) -> httpx.Response:
+def _read(answer: httpx.Response, watch: _Watch, most_bytes: int) -> bytes:
     body = bytearray()
     for chunk in answer.iter_bytes():
         watch.check()
@@ -123,5 +123,10 @@ def _whole(answer: httpx.Response, asked: httpx.Request, watch: _Watch, most_byt
         if len(body) > most_bytes:
             raise TooLong(f"an answer of more than {most_bytes} bytes")
     watch.check()  # an answer that ends with its connection ends by the cut, too
+    return bytes(body)
+
+
+def whole(answer: httpx.Response, asked: httpx.Request, body: bytes) -> httpx.Response:
+    """A streamed answer with the body that was read of it."""
     headers = [(name, value) for name, value in answer.headers.multi_items() if name not in _FRAMING]
-    return httpx.Response(answer.status_code, headers=headers, content=bytes(body), request=asked)
+    return httpx.Response(answer.status_code, headers=headers, content=body, request=asked)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import httpx
 
 from ..measure.messages import SourceError
-from .transport import ApiError
+from .exchange import ApiError
 
 T = TypeVar("T")
 

@@ -60,6 +60,13 @@ class InvalidRequest(ServiceError):
     def parameter(cls, name: str, detail: str) -> InvalidRequest:
         return cls(detail, (Fault(detail, parameter=name),))
 
+    def within(self, pointer: str) -> InvalidRequest:
+        """The same of a body that holds what was wrong, at this place."""
+        faults = tuple(
+            f if f.pointer is None else Fault(f.detail, pointer=pointer + f.pointer) for f in self.faults
+        )
+        return type(self)(f"{pointer}: {self.detail}", faults, self.headers)
+
 
 class InvalidWorkload(InvalidRequest):
     code, title = "invalid-workload", "The workload is neither a known operator nor a valid program"
@@ -91,6 +98,26 @@ class TokenWrong(ServiceError):
 
 class ScopeMissing(ServiceError):
     status, code, title = 403, "scope-missing", "The token does not allow this"
+
+
+class NotOwner(ServiceError):
+    status, code, title = 403, "not-owner", "This belongs to somebody else"
+
+
+class InFlight(ServiceError):
+    status, code, title = 409, "in-flight", "A request with this idempotency key is being worked on"
+
+
+class ShownOnce(ServiceError):
+    status, code, title = 409, "shown-once", "What this request was answered is not kept"
+
+
+class KeyReused(InvalidRequest):
+    code, title = "key-reused", "The idempotency key was used for another request"
+
+
+class RateLimited(ServiceError):
+    status, code, title = 429, "rate-limited", "Too many requests"
 
 
 class NoSchedule(ServiceError):
@@ -136,6 +163,7 @@ class Answer:
 _TABLE: tuple[tuple[type[Exception], int, str, str, dict[str, str]], ...] = (
     (store.NotFound, 404, "not-found", "There is no such thing", {}),
     (store.InvalidValue, 422, InvalidRequest.code, InvalidRequest.title, {}),
+    (store.QuotaExceeded, 429, "quota-exceeded", "The token may not have more", {"Retry-After": "30"}),
     (
         store.SettlementMismatch,
         422,

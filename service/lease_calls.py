@@ -125,6 +125,11 @@ def settlement(result: MeasureResult) -> Settlement:
     )
 
 
+def outcome_of(said: Settlement) -> str:
+    """What a trial with this result becomes."""
+    return said.failure_kind or ("censored" if said.censored else "ok")
+
+
 def failure_detail(failure: Failure | None) -> str:
     """What a failure says beside its kind and message, as JSON text."""
     if failure is None:

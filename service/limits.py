@@ -34,7 +34,7 @@ class BodyLimits:
         self._max_artifact_bytes = max_artifact_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
+        if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH", "DELETE"):
             await self._app(scope, receive, send)
             return
         is_artifact = scope["method"] == "PUT" and scope["path"].startswith(_ARTIFACTS)

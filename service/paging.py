@@ -43,3 +43,13 @@ def decode(listing: str, token: str | None) -> str | None:
                 "page_token is not one of this list; take next_page_token of the page before, "
                 "with the same filters",
             )
+
+
+def decode_number(listing: str, token: str | None) -> int | None:
+    """The same, of a list that is by number."""
+    after = decode(listing, token)
+    if after is None:
+        return None
+    if not (after.isdecimal() and len(after) < 16):
+        raise InvalidRequest.parameter("page_token", "page_token is not one of this list")
+    return int(after)

@@ -60,7 +60,14 @@ def install(app: FastAPI, routes: Sequence[BaseRoute], *kinds: type[Exception]) 
         return respond(_of_validation(request, error), request.scope)
 
     async def unforeseen(request: Request, error: Exception) -> Response:
-        log.error("trace %s: %s %s failed", trace_id_of(request.scope), request.method, request.url.path)
+        state = request.scope.get("state", {})
+        log.error(
+            "%s %s failed",
+            request.method,
+            request.url.path,
+            exc_info=error,
+            extra={"trace_id": trace_id_of(request.scope), "request_id": state.get("span_id", "")},
+        )
         response = respond(error, request.scope)
         # The web server closes the connection of a request that raised: a client must not send on it again.
         response.headers["Connection"] = "close"
@@ -88,11 +95,14 @@ def _of_framework(routes: Sequence[BaseRoute], request: Request, error: HTTPExce
 
 def _methods(routes: Sequence[BaseRoute], request: Request, said: str) -> str:
     """All methods of the request's path: the framework has `said` those of one of its routes."""
-    methods = {method.strip() for method in said.split(",") if method}
+    methods: set[str] = set()
     for route in routes:
-        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE:
+        match, found = route.matches(request.scope)
+        # `/v1/jobs/x:cancel` fits the route of a job of that name, too, but no id has a colon.
+        named = any(":" in str(value) for value in found.get("path_params", {}).values())
+        if isinstance(route, Route) and match is not Match.NONE and not named:
             methods |= set(route.methods or ())
-    return ", ".join(sorted(methods))
+    return ", ".join(sorted(methods)) or said
 
 
 def _of_validation(request: Request, error: RequestValidationError) -> InvalidRequest:

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..db.words import LEAST_SECONDS, MAX_PRIORITY
+from ..db.words import LEAST_SECONDS, MAX_PRIORITY, Scope
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
-Scope = Literal["jobs:write", "schedules:read", "worker", "builder", "admin"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Label = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^=]+$")]
 MAX_SECONDS = 30 * 86_400.0
@@ -121,6 +120,25 @@ class JobRequest(Request):
     validate_only: bool = Field(False, description="check the request and create nothing")
 
 
+class BatchRequest(Request):
+    """Jobs that are created together or not at all, each with a budget of its own."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "jobs": [
+                        {"workload": {"op": "matmul", "m": 64, "n": 64, "k": n, "dtype": "float32"}}
+                        for n in (64, 128)
+                    ]
+                }
+            ]
+        }
+    )
+
+    jobs: list[JobRequest] = Field(min_length=1, max_length=64)
+
+
 class AskRequest(Request):
     """Trials to measure, for whoever asks."""
 
@@ -138,7 +156,7 @@ class TellFailure(Request):
 
 
 class TellRequest(Request):
-    """What came of a trial: `seconds` per call, or a `failure`."""
+    """What came of a trial: `seconds` per call, the least of its `samples` if it has any, or a `failure`."""
 
     number: int = Field(ge=0, le=2**53 - 1, description="the trial")
     seconds: float | None = Field(None, ge=LEAST_SECONDS, le=MAX_SECONDS)
@@ -156,6 +174,8 @@ class TellRequest(Request):
     def _one_of_both(self) -> Self:
         if (self.seconds is None) == (self.failure is None):
             raise ValueError("must have either seconds or a failure")
+        if self.seconds is not None and self.samples and self.seconds != min(self.samples):
+            raise ValueError(f"seconds are the least of the samples, {min(self.samples)!r}, if there are any")
         return self
 
 
@@ -163,11 +183,16 @@ class TokenRequest(Request):
     """A token to make."""
 
     name: str = Field(min_length=1, max_length=100, description="whose it is, for people")
-    scopes: list[Scope] = Field(min_length=1, max_length=4)
+    scopes: list[Scope] = Field(min_length=1, max_length=6)
     pool: str | None = Field(None, min_length=1, max_length=100)
     expires_seconds: float | None = Field(
         None, gt=0, le=3650 * 86_400.0, description="life time; none: it does not expire"
     )
+    max_jobs: int | None = Field(None, ge=0, le=10**9, description="unfinished jobs that it may have")
+    max_trials: int | None = Field(
+        None, ge=0, le=10**12, description="trials without a result that those may have, together"
+    )
+    rate: float | None = Field(None, gt=0, le=10**6, description="requests a second that it may make")
 
 
 class WorkerNote(Request):

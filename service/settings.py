@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 PREFIX = "TILEWRIGHT_"
@@ -46,6 +46,22 @@ class Settings(BaseSettings):
     max_json_depth: int = Field(256, ge=8, le=500, description="deepest nesting of a request's JSON")
     max_trials: int = Field(100_000, ge=1, description="largest trial budget of one job")
     worker_wait: float = Field(600.0, gt=0, description="seconds a job waits for a worker of its hardware")
+    requests_per_second: float = Field(
+        2000.0, ge=0, description="requests a second of one token, or one address without; 0: any number"
+    )
+    requests_burst: int = Field(4000, ge=1, description="requests that it may make at once after a pause")
+    max_unfinished_jobs: int = Field(1000, ge=0, description="unfinished jobs of one token; 0: any number")
+    max_queued_trials: int = Field(
+        10_000_000, ge=0, description="trials without a result of one token's unfinished jobs; 0: any number"
+    )
+    drain_seconds: float = Field(
+        0.0, ge=0, le=60, description="after SIGTERM, how long /readyz says 503 before no connection is taken"
+    )
+    log_format: Literal["json", "text"] = Field("text", description="how a server logs to stderr")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="the least that a server logs; debug: every request"
+    )
+    metrics_open: bool = Field(False, description="let everyone who reaches the server read /metrics")
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
     runner_silence: float = Field(
         15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"
@@ -60,6 +76,23 @@ class Settings(BaseSettings):
     run_seconds: float = Field(10.0, gt=0, description="time limit of checking and timing one candidate")
     memory_bytes: int = Field(2 << 30, ge=1, description="memory limit of one candidate")
 
+    worker_name: str = Field(
+        "", max_length=128, description="name of a worker; empty: the host's and device's"
+    )
+    worker_labels: dict[str, str] = Field(default_factory=dict, description="key=value,… shown with a worker")
+    worker_device: str = Field("cpu", description="processors that a worker keeps to itself, as in cpu:0-3,8")
+    worker_batch: int = Field(16, ge=1, le=64, description="candidates that a worker leases at a time")
+    worker_attach_seconds: float = Field(20.0, ge=0, description="seconds a worker tries to reach the server")
+    worker_wait_for_device: bool = Field(False, description="wait for a device that another worker has")
+    lock_folder: str = Field("", description="folder of device locks; empty: one that all users share")
+
+    golden_every: int = Field(
+        64, ge=0, le=1_000_000, description="candidates between golden kernels; 0: none"
+    )
+    golden_processes: int = Field(5, ge=0, le=50, description="fresh processes of golden kernels at attach")
+    golden_drift: float = Field(0.03, ge=0, le=10, description="least ratio by which a device may drift")
+    golden_interval: float = Field(60.0, gt=0, le=86_400, description="seconds between checks in quarantine")
+
     builder: bool = Field(True, description="build for devices that cannot, while any is attached")
     max_artifact_bytes: int = Field(
         256 << 20, ge=1024, description="largest program or data file for devices that cannot compile"
@@ -67,6 +100,20 @@ class Settings(BaseSettings):
     artifact_store_bytes: int = Field(
         4 << 30, ge=1024, description="what all programs and data files may come to"
     )
+
+    @field_validator("worker_labels", mode="before")
+    @classmethod
+    def _read_labels(cls, said: Any) -> Any:
+        """Labels of a flag or a file are a list of key=value, those of a variable a comma-separated one."""
+        if isinstance(said, str):
+            said = [label for label in said.split(",") if label.strip()]
+        if not isinstance(said, list | tuple):
+            return said
+        pairs = [str(label).strip().partition("=") for label in said]
+        for key, equals, value in pairs:
+            if not key or not equals:
+                raise ValueError(f"{key + equals + value!r} is not of the form key=value")
+        return {key: value for key, _, value in pairs}
 
     @classmethod
     def settings_customise_sources(

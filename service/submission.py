@@ -62,7 +62,7 @@ class Submission:
             budget=BudgetView(**budget.model_dump()),
         )
 
-    def store(self, store: Store, settings: Settings) -> Job:
+    def store(self, store: Store, settings: Settings, owner: str | None, trace_id: str) -> Job:
         """Create the job; without a worker for it, it is `waiting` from the start and says for what."""
         request = self.request
         w = self.workload
@@ -85,6 +85,8 @@ class Submission:
                 history=request.history,
                 origin="outside" if request.measure == "outside" else "http",
                 spec=json.dumps(request.model_dump(), separators=(",", ":")),
+                owner=owner,
+                trace_id=trace_id,
             )
         )
         reason = None if job.origin == "outside" else waits_for(job.hardware, store.workers())

@@ -1,4 +1,4 @@
-"""One trace id for each request: the caller's (W3C `traceparent`), or a new one; sent back and in every
+"""One trace id for each request: the caller's (W3C Trace Context), or a new one; sent back and in every
 problem."""
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import secrets
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+# A later version may have more after a dash; version 00 has not, and ff is none.
+_TRACEPARENT = re.compile(r"(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?")
 
 
 class Tracing:
-    """ASGI middleware: `state["trace_id"]` of the request, and the header `X-Trace-Id` of its answer."""
+    """ASGI middleware: `state["trace_id"]` and `state["span_id"]` of the request, and the headers
+    `X-Trace-Id` and `traceresponse` of its answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -22,18 +24,28 @@ class Tracing:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace_id = _trace_id(Headers(scope=scope).get("traceparent", ""))
-        scope.setdefault("state", {})["trace_id"] = trace_id
+        trace_id = trace_id_of(Headers(scope=scope).get("traceparent", "")) or secrets.token_hex(16)
+        span_id = secrets.token_hex(8)
+        scope.setdefault("state", {}).update(trace_id=trace_id, span_id=span_id)
 
         async def traced(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Trace-Id"] = trace_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Trace-Id"] = trace_id
+                headers["traceresponse"] = f"00-{trace_id}-{span_id}-01"
             await send(message)
 
         await self._app(scope, receive, traced)
 
 
-def _trace_id(traceparent: str) -> str:
+def trace_id_of(traceparent: str) -> str | None:
+    """The trace that a `traceparent` names; None where it is none. All zeros is "no trace"."""
     given = _TRACEPARENT.fullmatch(traceparent)
-    # All zeros is "no trace" in the W3C format.
-    return given[1] if given and given[1].strip("0") else secrets.token_hex(16)
+    if given is None or (given[1] == "00" and given[4]):
+        return None
+    return given[2] if given[2].strip("0") and given[3].strip("0") else None
+
+
+def traceparent(trace_id: str) -> str | None:
+    """A `traceparent` for a new span of a trace, None without one."""
+    return f"00-{trace_id}-{secrets.token_hex(8)}-01" if trace_id else None

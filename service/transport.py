@@ -1,53 +1,24 @@
-"""How the client speaks HTTP: a handshake that knows a tilewright server, safe retries, problems as
-exceptions."""
+"""An Exchange with a server, by a client that waits."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import Any, Self, TypeVar
 
 import httpx
 
-from ..measure.messages import NotATilewright, SourceUnreachable
 from .bounded_http import BoundedHttp, TimeUp, TooLong
-from .settings import is_loopback
+from .exchange import HANDSHAKE_SECONDS, ApiError, Exchange, InsecureToken, Pause, Steps, given
 
-_ATTEMPTS = 4
-_FIRST_PAUSE = 0.1
-HANDSHAKE_SECONDS = 4.0
-_HANDSHAKE_BYTES = 64 << 10
-# A page of 500 trials with the largest traces that a search makes is a tenth of this.
-_MOST_BYTES = 64 << 20
+__all__ = ["ApiError", "InsecureToken", "Transport"]
+
+T = TypeVar("T")
 
 
-class ApiError(Exception):
-    """The server refused a request. `code` is the stable word of its problem document."""
-
-    def __init__(self, status: int, code: str, detail: str, problem: Mapping[str, Any]) -> None:
-        super().__init__(status, code, detail, problem)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.problem = problem
-
-    def __str__(self) -> str:
-        return self.detail
-
-
-class InsecureToken(Exception):
-    """A token would travel in the clear to another machine."""
-
-
-class Transport:
-    """One server: where it is, with what token. Safe to use from several threads, and under a running event
-    loop.
-
-    Raises SourceUnreachable (a ConnectionError) when nothing answers, NotATilewright when something else
-    does, and ApiError for a problem document.
-    """
+class Transport(Exchange):
+    """Safe to use from several threads, and under a running event loop."""
 
     def __init__(
         self,
@@ -58,19 +29,9 @@ class Transport:
         timeout: float,
         handler: httpx.BaseTransport | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
-        parts = _split(self.url)
-        loopback = is_loopback(parts.hostname or "")
-        if token and parts.scheme == "http" and not loopback and not insecure_http:
-            raise InsecureToken(
-                f"refusing to send the token over http to {parts.hostname}: anyone on the way can read it; "
-                "use https, or allow it with --insecure-http (insecure_http=True)"
-            )
-        self.timeout = timeout
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        super().__init__(url, token, insecure_http=insecure_http, timeout=timeout)
         # A proxy of the environment is for other machines: this one is reached directly.
-        self._http = BoundedHttp(handler, trust_env=not loopback)
-        self._known = False
+        self._http = BoundedHttp(handler, trust_env=not self.loopback)
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -95,46 +56,22 @@ class Transport:
         timeout: float | None = None,
         retry: bool = True,
     ) -> httpx.Response:
-        """The answer, a 2xx or 304, within `timeout` seconds for all tries together.
-
-        Retries when the request cannot have had an effect, or may have it twice (`idempotent`, by default
-        whether it is a GET)."""
+        """See Exchange.requesting."""
         limit = self.timeout if timeout is None else timeout
         self.handshake(min(limit, HANDSHAKE_SECONDS))
-        again = method == "GET" if idempotent is None else idempotent
-        ends = time.monotonic() + limit
-        pause = _FIRST_PAUSE
-        for attempt in range(1, _ATTEMPTS + 1):
-            last = attempt == _ATTEMPTS or not retry or time.monotonic() + pause >= ends
-            try:
-                response = self._http.request(
-                    method,
-                    self.url + path,
-                    seconds=max(0.001, ends - time.monotonic()),
-                    most_bytes=_MOST_BYTES,
-                    json=json,
-                    content=content,
-                    params=_given(params),
-                    headers={**self._headers, **(headers or {})},
-                )
-            except TimeUp as error:
-                raise SourceUnreachable(
-                    f"{self.url} gave no whole answer to {method} {path} within {limit:g} s"
-                ) from error
-            except TooLong as error:
-                raise NotATilewright(f"{error} to {method} {path}", self.url) from error
-            except httpx.ConnectError as error:
-                if last:
-                    raise self._unreachable(error) from error
-            except httpx.HTTPError as error:
-                if last or not again:
-                    raise self._unreachable(error) from error
-            else:
-                if response.status_code not in (502, 503, 504) or last or not again:
-                    return self.checked(response)
-            time.sleep(pause)
-            pause *= 3
-        raise AssertionError("the last attempt returns or raises")
+        return self._run(
+            self.requesting(
+                method,
+                path,
+                json=json,
+                content=content,
+                params=params,
+                headers=headers,
+                idempotent=idempotent,
+                timeout=timeout,
+                retry=retry,
+            )
+        )
 
     def stream(
         self, path: str, *, params: Mapping[str, Any], headers: Mapping[str, str], read_timeout: float
@@ -143,83 +80,39 @@ class Transport:
         self.handshake(min(self.timeout, HANDSHAKE_SECONDS))
         return self._http.stream(
             self.url + path,
-            params=_given(params),
-            headers={**self._headers, **headers},
+            params=given(params),
+            headers={**self.headers, **headers},
             timeout=httpx.Timeout(self.timeout, read=read_timeout),
         )
 
     def handshake(self, timeout: float = HANDSHAKE_SECONDS) -> None:
         """Make sure, once, that a tilewright server answers, before the token is sent to it."""
         with self._lock:
-            if self._known:
-                return
-            try:
-                response = self._http.request(
-                    "GET", f"{self.url}/version", seconds=timeout, most_bytes=_HANDSHAKE_BYTES
-                )
-            except TooLong as error:
-                raise NotATilewright(f"{error} at /version", self.url) from error
-            except httpx.ConnectError as error:
-                raise self._unreachable(error) from error
-            except (TimeUp, httpx.TimeoutException) as error:
-                raise SourceUnreachable(
-                    f"{self.url} gave no whole answer to GET /version within {timeout:g} s; "
-                    "is it the address of a tilewright server?"
-                ) from error
-            except httpx.HTTPError as error:
-                raise NotATilewright(f"something that does not speak HTTP ({error})", self.url) from error
-            self._recognise(response)
-            self._known = True
+            self._run(self.shaking_hands(timeout))
 
-    def _recognise(self, response: httpx.Response) -> None:
+    def _run(self, steps: Steps[T]) -> T:
         try:
-            said = response.json()
-        except ValueError:
-            said = None
-        if response.status_code == 200 and isinstance(said, dict) and said.get("service") == "tilewright":
-            return
-        if response.status_code in (502, 503, 504):
-            raise SourceUnreachable(f"{self.url} answered {response.status_code}: its server is not up")
-        name = response.headers.get("server")
-        kind = response.headers.get("content-type", "no content type").split(";")[0]
-        found = (
-            f"an HTTP server{f' ({name})' if name else ''} that answers {response.status_code} with {kind}"
-        )
-        raise NotATilewright(f"{found} at /version", self.url)
-
-    def checked(self, response: httpx.Response) -> httpx.Response:
-        """`response` when it is a success; otherwise the exception that its problem document names."""
-        if response.is_success or response.status_code == 304:
-            return response
-        try:
-            problem = response.json()
-        except ValueError:
-            problem = None
-        if not isinstance(problem, dict) or "code" not in problem:
-            if response.status_code in (502, 503, 504):
-                # A proxy in front of a server that restarts says so.
-                raise SourceUnreachable(f"{self.url} answered {response.status_code}: its server is not up")
-            raise NotATilewright(
-                f"an answer {response.status_code} to {response.request.url.path} without a problem document",
-                self.url,
-            )
-        raise ApiError(response.status_code, str(problem["code"]), str(problem.get("detail", "")), problem)
-
-    def _unreachable(self, error: httpx.HTTPError) -> SourceUnreachable:
-        what = "nothing answers" if isinstance(error, httpx.ConnectError) else "the connection broke"
-        return SourceUnreachable(f"{what} at {self.url}: {error or type(error).__name__}")
-
-
-def _split(url: str) -> Any:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"{url!r} is no URL: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError(f"{url!r} is no server's URL; expected one such as http://127.0.0.1:8470")
-    return parts
-
-
-def _given(params: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {k: v for k, v in (params or {}).items() if v is not None}
+            step = next(steps)
+            while True:
+                if isinstance(step, Pause):
+                    time.sleep(step.seconds)
+                    step = steps.send(None)
+                    continue
+                try:
+                    answer = self._http.request(
+                        step.method,
+                        step.url,
+                        seconds=step.seconds,
+                        most_bytes=step.most_bytes,
+                        json=step.json,
+                        content=step.content,
+                        params=step.params,
+                        headers=step.headers,
+                    )
+                except (TimeUp, TooLong, httpx.HTTPError) as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(answer)
+        except StopIteration as end:
+            value: T = end.value
+            return value

@@ -127,9 +127,22 @@ class TimeView(View):
     other: float = 0.0
 
 
+class DriftView(View):
+    """A worker that has become slower or faster since its first trial of a job: seconds of its baseline
+    kernel then and now, and the change as a ratio less 1."""
+
+    worker: str
+    name: str
+    first_seconds: float
+    last_seconds: float
+    drift: float
+    message: str
+
+
 class JobView(View):
-    """`model`, `time` and `warnings` are not part of a list. `stalled`: since when a running job does not get
-    on, and what it waits for; `warnings`: what to know about the results."""
+    """`model`, `time`, `warnings` and `drift` are not part of a list. `owner`: the token that made it and may
+    change it; none: everyone who may write jobs. `stalled`: since when a running job does not get on, and
+    what it waits for; `warnings`: what to know about the results."""
 
     id: str
     state: str
@@ -142,6 +155,7 @@ class JobView(View):
     strategy: str
     worker_wait: float
     history: str = "use"
+    owner: str | None = None
     created_at: float
     finished_at: float | None = None
     progress: ProgressView
@@ -153,6 +167,7 @@ class JobView(View):
     priority: int = 0
     stalled: str | None = None
     warnings: list[str] = Field(default_factory=list)
+    drift: list[DriftView] = Field(default_factory=list)
 
     @property
     def finished(self) -> bool:
@@ -162,6 +177,12 @@ class JobView(View):
 class JobsView(View):
     jobs: list[JobView]
     next_page_token: str | None = None
+
+
+class BatchView(View):
+    """Jobs that were created together, in the order of the request."""
+
+    jobs: list[JobView]
 
 
 class ValidationView(View):
@@ -278,6 +299,20 @@ class WorkerView(View):
     seen_seconds_ago: float | None = None
 
 
+class HealthCheckView(View):
+    """What golden kernels showed of a worker: each part with its seconds, spread, norm and limit."""
+
+    at: float
+    occasion: str
+    verdict: str
+    reason: str = ""
+    parts: list[dict[str, Any]]
+
+
+class HealthChecksView(View):
+    checks: list[HealthCheckView]
+
+
 class WorkerChangeView(View):
     """A worker after a verb. Of the best-known schedules that rested on it, `replaced` have another trial
     now, and `lost` have none."""
@@ -327,6 +362,9 @@ class TokenView(View):
     created_at: float
     expires_at: float | None = None
     revoked_at: float | None = None
+    max_jobs: int | None = None
+    max_trials: int | None = None
+    rate: float | None = None
 
 
 class NewTokenView(View):
@@ -338,6 +376,29 @@ class NewTokenView(View):
 
 class TokensView(View):
     tokens: list[TokenView]
+    next_page_token: str | None = None
+
+
+class AuditEntryView(View):
+    """Who did what to what, from where, and what came of it: `done`, or the code of the problem.
+
+    `actor` is a token's id, `anonymous` or `command line`.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    name: str
+    address: str
+    verb: str
+    subject: str
+    outcome: str
+    trace_id: str
+
+
+class AuditView(View):
+    entries: list[AuditEntryView]
+    next_page_token: str | None = None
 
 
 FINISHED = ("completed", "exhausted", "cancelled", "failed")

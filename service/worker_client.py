@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+from ..measure.health_messages import HealthReport, HealthUpdate
 from ..measure.messages import (
     PROTOCOL,
     Lease,
@@ -24,7 +25,7 @@ from ..measure.messages import (
 )
 from .transport import ApiError, Transport
 
-M = TypeVar("M", Registration, Lease, LeaseUpdate)
+M = TypeVar("M", Registration, Lease, LeaseUpdate, HealthUpdate)
 
 _BY_CODE: dict[str, type[SourceError]] = {
     "token-needed": Unauthorized,
@@ -72,6 +73,10 @@ class WorkerClient:
     def release(self, lease: str) -> None:
         self._call(lease, "release", {})
 
+    def health(self, report: HealthReport) -> HealthUpdate:
+        path = f"/v1/workers/{self._identity['worker']}:health"
+        return self._read(HealthUpdate, self._post(path, {**self._identity, "report": report.to_json()}))
+
     def leave(self) -> None:
         """Say that this worker ends, so that it is offline at once. No effect before `register`."""
         if self._identity:
@@ -100,6 +105,6 @@ class WorkerClient:
 
 def as_source_error(error: ApiError) -> SourceError:
     """A refusal as a worker or builder hears it."""
-    if error.status >= 500:
+    if error.status >= 500 or error.status == 429:
         return SourceUnreachable(f"the server cannot serve now: {error}")
     return _BY_CODE.get(error.code, SourceRefused)(str(error))

@@ -1,6 +1,9 @@
-"""What tests of several folders share: a PostgreSQL server, and databases on it."""
+"""What tests of several folders share: a PostgreSQL server, databases on it, and a folder of device locks."""
 
+import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,3 +45,16 @@ def empty_postgres_url(postgres: PostgresServer) -> Iterator[str]:
     name = postgres.database()
     yield postgres.url(name)
     postgres.drop(name)
+
+
+_LOCKS = "TILEWRIGHT_LOCK_FOLDER"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers of tests that run at the same time do not share the machine's locks: those of one process of
+    tests are its own."""
+    os.environ[_LOCKS] = tempfile.mkdtemp(prefix="tilewright-test-locks-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(os.environ.pop(_LOCKS), ignore_errors=True)

@@ -16,6 +16,10 @@ from .outcome import Outcome, Trial
 __all__ = ["Crowned", "Crowning"]
 
 
+SOLO_ROUNDS = 3
+"""Rounds of a fastest trial that has no rival, where it is timed again for another reason."""
+
+
 @dataclass(frozen=True, slots=True)
 class Crowned:
     """The winner, and the times that each contender took in the final rounds, by trial number. `times` is
@@ -37,11 +41,12 @@ class Crowned:
 class Crowning:
     """`finalists` trials within `within` of the fastest are timed in `rounds` rounds, in alternating order so
     that a drift of the machine favours nobody. From the second round on, one whose every time is above all
-    times of the leader drops out."""
+    times of the leader drops out. `always`: even a fastest trial that has no rival is timed again."""
 
     finalists: int = 3
     within: float = 0.05
     rounds: int = 5
+    always: bool = False
 
     def contenders(self, history: Sequence[Trial]) -> list[Trial]:
         """The fastest trials that have a time of their own, fastest first."""
@@ -57,7 +62,8 @@ class Crowning:
     def final(self, history: Sequence[Trial]) -> Final:
         """The final rounds of these trials, before the first of them."""
         contenders = self.contenders(history)
-        return Final(contenders, self.rounds if len(contenders) > 1 else 0)
+        alone = SOLO_ROUNDS if self.always and contenders else 0
+        return Final(contenders, self.rounds if len(contenders) > 1 else alone)
 
     def crown(self, history: Sequence[Trial], measure: Callable[[Trial], Outcome]) -> Crowned | None:
         """The best of all trials; None where none has a time. `measure` times a trial's candidate again, with
@@ -87,7 +93,7 @@ class Final:
     @property
     def due(self) -> list[Trial]:
         """Whom this round is among, in its order; empty once it is decided."""
-        if self.turn >= self.rounds or len(self.racing) < 2:
+        if self.turn >= self.rounds or len(self.racing) < min(2, len(self.contenders)):
             return []
         return self.racing[:: -1 if self.turn % 2 else 1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..db.records import Job, Retiming
 from ..db.store import Store
@@ -39,7 +39,7 @@ class StoredFinals:
 
     def run(self, history: Sequence[Trial]) -> Crowned | None:
         """The best; with times of its own only where there was something to decide, and workers to do it."""
-        final = self.crowning.final(history)
+        final = self._crowning().final(history)
         if not all(self._has_worker(trial) for trial in final.contenders):
             return final.crowned
         # An extended job has final rounds once more, of other trials.
@@ -50,6 +50,14 @@ class StoredFinals:
                 break
             final.take(outcomes)
         return final.crowned
+
+    def _crowning(self) -> Crowning:
+        """Where a worker has become slower, the fastest trial may be one that was merely measured before
+        that: those within the drift of it are timed again, and be it alone."""
+        drift = max((abs(b.drift) for b in self.store.baselines(self.job.id) if b.drifted), default=0.0)
+        if not drift:
+            return self.crowning
+        return replace(self.crowning, within=max(self.crowning.within, drift), always=True)
 
     def _has_worker(self, trial: Trial) -> bool:
         """Whether a worker measured it, and not a user's own program elsewhere."""

@@ -13,6 +13,7 @@ from typing import Any
 from scaled import Scaled
 
 from tilewright.db import open_store
+from tilewright.db.fleet_records import NewWorker
 from tilewright.db.records import Job, NewTrial
 from tilewright.measure.probe import probe
 from tilewright.service.client import Client
@@ -24,6 +25,7 @@ from .workers import Fleet
 SIZES = (32, 48, 64, 80, 96, 112, 128, 144, 160, 176)
 _CLIENTS = 2
 _TRIALS = 20_000
+_START_SECONDS = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class Outcome:
 def run_load(load: Load, data: Path) -> Outcome:
     with Scaled(data, apis=load.apis, searches=load.searches, workers=0, concurrency=8) as scaled:
         jobs = _submit(scaled, load)
-        if not load.searches:
+        if load.searches:
+            _await_candidates(scaled, jobs)
+        else:
             _fill(scaled, jobs, load)
         begun = time.monotonic()
         seen = _drive(scaled, load)
@@ -84,6 +88,13 @@ def _submit(scaled: Scaled, load: Load) -> list[str]:
     hello = probe("submitting")
     with open_store(scaled.db, create=False) as store:
         store.put_hardware(hello.hardware_key, json.dumps(hello.hardware))
+        # Without a worker no search begins.
+        store.register_worker(
+            NewWorker(
+                hello.name, hello.session, hello.hardware_key, 1, json.dumps(hello.versions), "{}",
+                hello.versions["codegen"],
+            )
+        )  # fmt: skip
     with Client(scaled.url, scaled.token.read_text().strip()) as client:
         ids = []
         for n in range(load.jobs):
@@ -98,6 +109,16 @@ def _submit(scaled: Scaled, load: Load) -> list[str]:
             job = client.submit(workload, trials=_TRIALS, hardware=hello.hardware_key, seed=n)
             ids.append(job.id)
     return ids
+
+
+def _await_candidates(scaled: Scaled, jobs: list[str]) -> None:
+    """Until every search has proposed: that they begin is not what is measured."""
+    deadline = time.monotonic() + _START_SECONDS
+    with open_store(scaled.db, create=False) as store:
+        while not all(store.trials(job, -1, 1) for job in jobs):
+            if (dead := scaled.dead()) is not None or time.monotonic() > deadline:
+                raise RuntimeError(dead or "not all searches have begun in time")
+            time.sleep(0.5)
 
 
 def _fill(scaled: Scaled, jobs: list[str], load: Load) -> None:

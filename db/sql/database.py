@@ -35,6 +35,10 @@ class Database(ABC):
         """A transaction that sees one state of the database and cannot write."""
 
     @abstractmethod
+    def explained(self) -> AbstractContextManager[None]:
+        """Tells within it what the driver raises as `write` and `read` do."""
+
+    @abstractmethod
     def migrate(self) -> AbstractContextManager[Connection]:
         """A `write` beside which no other process migrates."""
 

@@ -2,21 +2,24 @@
 
 import json
 from dataclasses import fields
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..checks import check_json, check_limit, check_text, check_word
-from ..errors import NotFound, Superseded
+from ..errors import Superseded
 from ..fleet_records import Worker
 from ..health_records import HealthCheck, NewHealthCheck, WorkerBaseline
 from ..health_store import DRIFT_LIMIT, MAX_HEALTH_CHECKS
+from ..moments import moment
 from ..words import HEALTH_OCCASIONS, HEALTH_VERDICTS, SICK_VERDICTS
 from .clock import now_of
+from .doubts import doubt
 from .events import append_event
 from .job_rows import job_row, lock_job
 from .part import Part
 from .tables import health_checks, job_baselines, workers
-from .worker_rows import read_worker
+from .worker_rows import lock_worker, read_worker, set_state
 
 _MOST_PARTS = 16 << 10
 _MOST_REASON = 4 << 10
@@ -27,22 +30,20 @@ class HealthPart(Part):
     def record_health(self, worker: str, session: str, check: NewHealthCheck) -> Worker:
         _check(check)
         with self._database.write() as conn:
-            row = conn.execute(select(workers).where(workers.c.id == worker).with_for_update()).one_or_none()
-            if row is None:
-                raise NotFound("worker", worker)
+            row = lock_worker(conn, worker)
             if row.session != session:
                 raise Superseded(f"a newer session of worker {worker} has registered")
             now = now_of(conn)
+            since = _sound_at(conn, worker)
             said = {name: getattr(check, name) for name in NewHealthCheck.__slots__}
             conn.execute(insert(health_checks).values(worker=worker, at=now, **said))
             _forget_old(conn, worker)
-            values: dict[str, object] = {"seen_at": now}
+            conn.execute(update(workers).where(workers.c.id == worker).values(seen_at=now))
             if check.verdict in SICK_VERDICTS and row.state != "retired":
-                values |= {"state": "quarantined", "reason": check.reason}
+                _quarantine(conn, row, check, row.registered_at if since is None else since, now)
             elif row.state == "quarantined":
-                reason = row.reason.removesuffix(HEALTHY_AGAIN)
-                values["reason"] = reason + HEALTHY_AGAIN * (check.verdict == "healthy")
-            conn.execute(update(workers).where(workers.c.id == worker).values(**values))
+                reason = row.reason.removesuffix(HEALTHY_AGAIN) + HEALTHY_AGAIN * (check.verdict == "healthy")
+                conn.execute(update(workers).where(workers.c.id == worker).values(reason=reason))
             return read_worker(conn, worker)
 
     def health_checks(self, worker_id: str, limit: int = 100) -> list[HealthCheck]:
@@ -55,11 +56,9 @@ class HealthPart(Part):
             return [HealthCheck(**row._mapping) for row in rows]
 
     def sound_at(self, worker_id: str) -> float | None:
-        of_worker = health_checks.c.worker == worker_id, health_checks.c.verdict == "healthy"
-        query = select(health_checks.c.at).where(*of_worker).order_by(health_checks.c.seq.desc()).limit(1)
         with self._database.read() as conn:
             read_worker(conn, worker_id)
-            return conn.execute(query).scalar_one_or_none()
+            return _sound_at(conn, worker_id)
 
     def baselines(self, job_id: str) -> list[WorkerBaseline]:
         columns = (
@@ -101,6 +100,22 @@ def note_baseline(
         .where(*own)
         .values(last_seconds=seconds, readings=known.readings + 1, drifted=known.drifted or has_drifted)
     )
+
+
+def _quarantine(conn: Connection, row: Row[Any], check: NewHealthCheck, since: float, now: float) -> None:
+    """Give a sick worker no more work, and believe nothing that it settled since it was last known to be
+    sound. What it was quarantined for first stays said."""
+    if row.state == "quarantined":
+        return
+    reason = f"{check.reason}; results since {moment(since)} do not count"
+    set_state(conn, row.id, "quarantined", reason, now)
+    doubt(conn, row.id, since, reason, now)
+
+
+def _sound_at(conn: Connection, worker: str) -> float | None:
+    of_worker = health_checks.c.worker == worker, health_checks.c.verdict == "healthy"
+    newest = select(health_checks.c.at).where(*of_worker).order_by(health_checks.c.seq.desc()).limit(1)
+    return conn.execute(newest).scalar_one_or_none()
 
 
 def _check(check: NewHealthCheck) -> None:

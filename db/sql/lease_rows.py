@@ -1,5 +1,6 @@
 """Rows of leases: reading them, who may still write, and what a worker is told."""
 
+import hmac
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, literal, or_, select, update
@@ -21,8 +22,9 @@ _ENDINGS = {
 }
 
 
-def find_lease(conn: Connection, lease_id: str) -> Row[Any]:
-    """The lease, locked, with `live_session`, `worker_state` and `seen_at` of its worker; NotFound."""
+def find_lease(conn: Connection, lease_id: str, session: str | None = None) -> Row[Any]:
+    """The lease, locked, with `live_session`, `worker_state` and `seen_at` of its worker; NotFound, also
+    where it is another session's than the given one."""
     row = conn.execute(
         select(leases, workers.c.session.label("live_session"), workers.c.state.label("worker_state"))
         .add_columns(workers.c.seen_at)
@@ -30,14 +32,14 @@ def find_lease(conn: Connection, lease_id: str) -> Row[Any]:
         .where(leases.c.id == lease_id)
         .with_for_update(of=leases, key_share=True)
     ).one_or_none()
-    if row is None:
+    if row is None or not (session is None or hmac.compare_digest(row.session.encode(), session.encode())):
         raise NotFound("lease", lease_id)
     return row
 
 
-def live_lease(conn: Connection, lease_id: str) -> tuple[Row[Any], float]:
+def live_lease(conn: Connection, lease_id: str, session: str | None = None) -> tuple[Row[Any], float]:
     """The lease of a session that is not superseded, and the time; its worker has been heard of."""
-    row = find_lease(conn, lease_id)
+    row = find_lease(conn, lease_id, session)
     now = now_of(conn)
     if row.session != row.live_session:
         raise Superseded(f"a newer session of worker {row.worker} has registered")
@@ -45,13 +47,13 @@ def live_lease(conn: Connection, lease_id: str) -> tuple[Row[Any], float]:
     return row, now
 
 
-def settling_lease(conn: Connection, lease_id: str) -> tuple[Row[Any], float]:
+def settling_lease(conn: Connection, lease_id: str, session: str | None = None) -> tuple[Row[Any], float]:
     """`live_lease` of a call that counts in its worker's row, which is locked first."""
     query = select(leases.c.worker).where(leases.c.id == lease_id)
     worker = conn.execute(query).scalar_one_or_none()
     if worker is not None:
         lock_worker(conn, worker)
-    return live_lease(conn, lease_id)
+    return live_lease(conn, lease_id, session)
 
 
 def refuse_lost(lease: Row[Any], now: float) -> None:

@@ -39,10 +39,10 @@ class LeasePart(Part):
                 return None
             return grant(conn, row, min(max_items, MAX_LEASE_ITEMS), ttl, now)
 
-    def start(self, lease: str, trial: str, attempt: int) -> LeaseState:
+    def start(self, lease: str, trial: str, attempt: int, session: str | None = None) -> LeaseState:
         check_int("attempt", attempt, 1)
         with self._database.write() as conn:
-            row, now = live_lease(conn, lease)
+            row, now = live_lease(conn, lease, session)
             refuse_lost(row, now)
             item = attempt_row(conn, row, trial, attempt)
             if item is None:
@@ -51,17 +51,17 @@ class LeasePart(Part):
                 _run(conn, row, item, now)
             return lease_state(conn, row, row.expires_at - now)
 
-    def renew(self, lease: str, ttl: float) -> LeaseState:
+    def renew(self, lease: str, ttl: float, session: str | None = None) -> LeaseState:
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
-            row, now = live_lease(conn, lease)
+            row, now = live_lease(conn, lease, session)
             if row.ending in ("settled", "released"):
                 return lease_state(conn, row, 0.0)
             refuse_lost(row, now)
             conn.execute(update(leases).where(leases.c.id == lease).values(ttl=ttl, expires_at=now + ttl))
             return lease_state(conn, row, ttl)
 
-    def settle(self, lease: str, settlements: Sequence[Settlement]) -> LeaseState:
+    def settle(self, lease: str, settlements: Sequence[Settlement], session: str | None = None) -> LeaseState:
         if len(settlements) > MAX_LEASE_ITEMS:
             raise InvalidValue(
                 "settlements", f"are {len(settlements)}; a lease has at most {MAX_LEASE_ITEMS}"
@@ -69,7 +69,7 @@ class LeasePart(Part):
         for i, settlement in enumerate(settlements):
             check_settlement(settlement, f"settlements[{i}]")
         with self._database.write() as conn:
-            row, now = settling_lease(conn, lease)
+            row, now = settling_lease(conn, lease, session)
             lock_jobs_of_lease(conn, lease)
             answers = [settle_one(conn, row, settlement, now) for settlement in settlements]
             state = renewed(conn, row, now)
@@ -78,9 +78,9 @@ class LeasePart(Part):
             raise answer
         return state
 
-    def release(self, lease: str) -> None:
+    def release(self, lease: str, session: str | None = None) -> None:
         with self._database.write() as conn:
-            row = find_lease(conn, lease)
+            row = find_lease(conn, lease, session)
             if row.closed_at is None:
                 end_lease(conn, row, "released", now_of(conn))
 

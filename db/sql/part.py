@@ -6,13 +6,14 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
 
 from .database import Database
+from .units import UnitDatabase
 
 
 class Part:
     """One noun of the store; the store is all of them on one database."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self._database = UnitDatabase(database)
 
 
 def new_id(prefix: str) -> str:

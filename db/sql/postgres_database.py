@@ -52,12 +52,12 @@ class PostgresDatabase(Database):
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
-        with self._explained(), self._engine.connect() as conn, conn.begin():
+        with self.explained(), self._engine.connect() as conn, conn.begin():
             yield conn
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        with self._explained(), self._reader.connect() as conn:
+        with self.explained(), self._reader.connect() as conn:
             yield conn
 
     @contextlib.contextmanager
@@ -125,7 +125,7 @@ class PostgresDatabase(Database):
                 "Put it back, or restart on this one"
             )
 
-    def _explained(self) -> contextlib.AbstractContextManager[None]:
+    def explained(self) -> contextlib.AbstractContextManager[None]:
         return explained(self._explain, DBAPIError, PoolTimeout)
 
     def _explain(self, error: Exception) -> StoreError | None:

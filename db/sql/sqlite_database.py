@@ -57,7 +57,7 @@ class SqliteDatabase(Database):
         """A transaction that holds the write lock from its beginning; committed unless one raises."""
         self.refuse_read_only()
         self.identity.check_content()
-        with self._turn, self._explained(), self._writer.connect() as conn:
+        with self._turn, self.explained(), self._writer.connect() as conn:
             _patiently(conn.begin)
             yield conn
             self.identity.check()  # what is committed is acknowledged
@@ -67,7 +67,7 @@ class SqliteDatabase(Database):
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one state of the database and cannot write."""
         self.identity.check()
-        with self._explained(), self._reader.connect() as conn:
+        with self.explained(), self._reader.connect() as conn:
             yield conn
 
     def migrate(self) -> contextlib.AbstractContextManager[Connection]:
@@ -98,7 +98,7 @@ class SqliteDatabase(Database):
 
     def mark(self) -> str:
         self.identity.check()
-        with self._explained():
+        with self.explained():
             return self._marks.read()
 
     def leadership(self) -> Leadership:
@@ -109,7 +109,7 @@ class SqliteDatabase(Database):
         read-only file."""
         if self.read_only:
             return
-        with self._turn, self._explained(), contextlib.closing(_connect(str(self.path))) as conn:
+        with self._turn, self.explained(), contextlib.closing(_connect(str(self.path))) as conn:
             mode = _patiently(lambda: conn.execute("PRAGMA journal_mode = WAL").fetchone()[0])
         if mode != "wal":
             raise StoreUnavailable(
@@ -128,7 +128,7 @@ class SqliteDatabase(Database):
         self._writer.dispose()
         self._reader.dispose()
 
-    def _explained(self) -> contextlib.AbstractContextManager[None]:
+    def explained(self) -> contextlib.AbstractContextManager[None]:
         return explained(self._explain, DBAPIError, sqlite3.Error)
 
     def _explain(self, error: Exception) -> StoreError | None:

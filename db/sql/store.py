@@ -20,6 +20,7 @@ from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
+from .service import ServicePart
 from .serving import ServingPart
 from .tokens import TokenPart
 from .trials import TrialPart
@@ -44,6 +45,7 @@ class SqlStore(
     HealthPart,
     TokenPart,
     PruningPart,
+    ServicePart,
     ServingPart,
     BuildPart,
 ):

@@ -1,26 +1,32 @@
 """Bearer tokens, of which only the SHA-256 is stored."""
 
 import hashlib
+import hmac
 import secrets
 from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Row, func, insert, or_, select, update
 
-from ..checks import check_seconds, check_text, check_word
+from ..checks import check_int, check_limit, check_seconds, check_text, check_word
 from ..errors import InvalidValue, NotFound
-from ..records import Token
+from ..records import NO_LIMITS, Page, Token, TokenLimits
 from ..words import SCOPES, Scope
 from .clock import epoch_now, now_of
 from .part import Part, new_id
 from .tables import tokens
 
-_PREFIX = "twk_"
+_PREFIX = "tw_"
 
 
 class TokenPart(Part):
     def create_token(
-        self, name: str, scopes: Sequence[Scope], pool: str | None = None, expires_in: float | None = None
+        self,
+        name: str,
+        scopes: Sequence[Scope],
+        pool: str | None = None,
+        expires_in: float | None = None,
+        limits: TokenLimits = NO_LIMITS,
     ) -> tuple[Token, str]:
         check_text("name", name)
         if not scopes:
@@ -31,6 +37,7 @@ class TokenPart(Part):
             check_text("pool", pool)
         if expires_in is not None:
             check_seconds("expires_in", expires_in)
+        _check_limits(limits)
         secret = _PREFIX + secrets.token_urlsafe(32)
         ordered = " ".join(scope for scope in SCOPES if scope in scopes)
         with self._database.write() as conn:
@@ -41,6 +48,7 @@ class TokenPart(Part):
                     id=new_id("token"), name=name, secret_sha256=_sha256(secret), scopes=ordered, pool=pool
                 )
                 .values(created_at=now, expires_at=None if expires_in is None else now + expires_in)
+                .values(max_jobs=limits.max_jobs, max_trials=limits.max_trials, rate=limits.rate)
                 .returning(tokens)
             ).one()
             return _token_of(row), secret
@@ -50,14 +58,32 @@ class TokenPart(Part):
             tokens.c.revoked_at.is_(None),
             or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > epoch_now()),
         )
-        query = select(tokens).where(tokens.c.secret_sha256 == _sha256(secret), *alive)
+        digest = _sha256(secret)
+        query = select(tokens).where(tokens.c.secret_sha256 == digest, *alive)
         with self._database.read() as conn:
             row = conn.execute(query).one_or_none()
-        return None if row is None else _token_of(row)
+        # The index compares digests, of which time tells nothing about a secret; this is for databases that
+        # compare texts by their own rules.
+        if row is None or not hmac.compare_digest(row.secret_sha256, digest):
+            return None
+        return _token_of(row)
 
     def tokens(self) -> list[Token]:
         with self._database.read() as conn:
             return [_token_of(row) for row in conn.execute(select(tokens).order_by(tokens.c.seq))]
+
+    def tokens_page(self, after: str | None = None, limit: int = 50) -> Page[Token]:
+        check_limit(limit)
+        query = select(tokens).order_by(tokens.c.seq).limit(limit + 1)
+        with self._database.read() as conn:
+            if after is not None:
+                seq = conn.execute(select(tokens.c.seq).where(tokens.c.id == after)).scalar_one_or_none()
+                if seq is None:
+                    raise InvalidValue("after", f"{after!r} is not the end of a page")
+                query = query.where(tokens.c.seq > seq)
+            found = tuple(_token_of(row) for row in conn.execute(query))
+        items = found[:limit]
+        return Page(items=items, next=items[-1].id if len(found) > limit else None)
 
     def revoke_token(self, token_id: str) -> Token:
         with self._database.write() as conn:
@@ -78,7 +104,18 @@ def _token_of(row: Row[Any]) -> Token:
         created_at=row.created_at,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+        max_jobs=row.max_jobs,
+        max_trials=row.max_trials,
+        rate=row.rate,
     )
+
+
+def _check_limits(limits: TokenLimits) -> None:
+    for name in ("max_jobs", "max_trials"):
+        if getattr(limits, name) is not None:
+            check_int(name, getattr(limits, name), 0)
+    if limits.rate is not None:
+        check_seconds("rate", limits.rate)
 
 
 def _sha256(secret: str) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from . import builder, config, db, jobs, search, token, worker
+from . import audit, builder, config, db, jobs, search, token, worker
 from .best import best
 from .exits import EXIT_CODES, KNOWN_ERRORS, Exit, exit_code
 from .output import say
@@ -50,7 +50,7 @@ app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("tune-tasks")(tune_tasks)
 app.command("best")(best)
-for group in (jobs, worker, builder, search, token, config, db):
+for group in (jobs, worker, builder, search, token, config, audit, db):
     app.add_typer(group.app)
 
 

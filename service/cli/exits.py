@@ -11,7 +11,7 @@ from ..transport import ApiError, InsecureToken
 
 
 class Exit(IntEnum):
-    """Documented in `tilewright --help`. 2, 3, 5 and 7 are those of a worker as well."""
+    """Documented in `tilewright --help`. 2, 3, 5, 7 and 8 are those of a worker as well."""
 
     DONE = 0
     FAILED = 1
@@ -21,6 +21,7 @@ class Exit(IntEnum):
     SUPERSEDED = 5
     SETTINGS = 6
     VERSION_REFUSED = 7
+    DEVICE_BUSY = 8
     USAGE = 64
     INTERRUPTED = 130
 
@@ -29,7 +30,7 @@ EXIT_CODES = (
     "Exit codes: 0 done · 1 what was asked for failed or is not there · 2 no tilewright server answers · "
     "3 the token is missing, wrong or not enough · 4 the server refused the request · "
     "5 superseded by a newer session · 6 a setting is wrong · 7 the server does not speak this version · "
-    "64 wrong usage · 130 interrupted"
+    "8 another worker has the device · 64 wrong usage · 130 interrupted"
 )
 
 

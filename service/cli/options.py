@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,6 +25,13 @@ TokenFile = Annotated[
     Path | None,
     typer.Option("--token-file", help="File with the token. [TILEWRIGHT_TOKEN_FILE]", show_default=False),
 ]
+LogFormat = Annotated[
+    str | None, typer.Option(help="json or text, on stderr. [TILEWRIGHT_LOG_FORMAT]", show_default=False)
+]
+LogLevel = Annotated[
+    str | None,
+    typer.Option(help="debug, info, warning or error. [TILEWRIGHT_LOG_LEVEL]", show_default=False),
+]
 InsecureHttp = Annotated[
     bool, typer.Option("--insecure-http", help="Send the token over http to another machine.")
 ]
@@ -36,14 +43,16 @@ def settings_of(
     db: str | None = None,
     token_file: Path | None = None,
     insecure_http: bool = False,
+    **more: Any,
 ) -> Settings:
-    """The settings under these flags. Raises SettingsError, CommandError for a token file that is not
-    readable."""
+    """The settings under these flags; `more` are settings by their names, None for those not given. Raises
+    SettingsError, CommandError for a token file that is not readable."""
     flags = {
         "url": url,
         "db": db,
         "token": None if token_file is None else _read(token_file),
         "insecure_http": insecure_http or None,
+        **more,
     }
     return load(flags).settings
 

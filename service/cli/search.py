@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 from types import FrameType
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from ..settings import load
 from .exits import CommandError, Exit
-from .options import Db
+from .options import Db, LogFormat, LogLevel
 from .output import say
 
 app = typer.Typer(name="search", help="Run searches beside the API's servers.", no_args_is_help=True)
@@ -24,16 +23,16 @@ def run(
         int | None,
         typer.Option(min=1, help="Searches at a time. [TILEWRIGHT_MAX_SEARCHES]", show_default=False),
     ] = None,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
 ) -> None:
     """Run the searches of the jobs in a PostgreSQL database, until SIGTERM.
 
     As many of these as are wanted may run, on any machines. The searches of one that is stopped or lost go on
     in another, from their stored trials.
     """
-    settings = load({"db": db, "max_searches": concurrency}).settings
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for noisy in ("alembic", "procrastinate"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    flags = {"db": db, "max_searches": concurrency, "log_format": log_format, "log_level": log_level}
+    settings = load(flags).settings
     from ...db.address import shown
     from ...db.queue import is_postgres
 
@@ -45,6 +44,7 @@ def run(
         )
     try:
         from ...db import open_store
+        from ..logs import configure
         from ..search_process import search_command
         from ..search_runner import SearchRunner
         from ..wiring import CompilerParser
@@ -53,6 +53,7 @@ def run(
             f"a search runner needs {error.name}, which is not installed: "
             "pip install 'tilewright[server,postgres]'"
         ) from error
+    configure(settings.log_format, settings.log_level)
     with open_store(settings.db) as store:
         runner = SearchRunner(
             store, settings, CompilerParser(), search_command(settings.db), settings.max_searches

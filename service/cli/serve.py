@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ import typer
 
 from ..settings import load
 from .exits import CommandError
-from .options import AsJson, Db
+from .options import AsJson, Db, LogFormat, LogLevel
 from .output import say, show_json_line
 
 
@@ -33,21 +32,24 @@ def serve(
             "--search/--no-search", help="Run searches too, or leave them to `tilewright search run`."
         ),
     ] = True,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
     as_json: AsJson = False,
 ) -> None:
     """Serve the HTTP API and run the searches of its jobs, until SIGTERM.
 
     Prints the server's URL on stdout once it accepts connections.
     """
-    settings = load({"db": db, "host": host, "port": port}).settings
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    flags = {"db": db, "host": host, "port": port, "log_format": log_format, "log_level": log_level}
+    settings = load(flags).settings
     try:
         from ...db import open_store
+        from ..logs import configure
         from ..server import ServeError
         from ..server import serve as serve_until_told
         from ..wiring import CompilerParser
 
+        configure(settings.log_format, settings.log_level)
         store = open_store(settings.db)
     except ModuleNotFoundError as error:
         raise CommandError(

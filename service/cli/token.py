@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ...db.records import Token
+from ...db.records import Token, TokenLimits
 from ...db.words import SCOPES
 from ..durations import seconds_of
+from .audit import by_command
 from .exits import CommandError, Exit
 from .options import AsJson, Db, settings_of
 from .output import say, show, show_json, table
@@ -30,6 +31,15 @@ def create(
     expires: Annotated[
         str | None, typer.Option(help="Life time such as 24h or 7d; without it the token does not expire.")
     ] = None,
+    max_jobs: Annotated[
+        int | None, typer.Option(min=0, help="Unfinished jobs that it may have.", show_default=False)
+    ] = None,
+    max_trials: Annotated[
+        int | None, typer.Option(min=0, help="Trials without a result of those.", show_default=False)
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests a second that it may make.", show_default=False)
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Write the value into this new file, readable by its owner alone, and print none."),
@@ -42,8 +52,11 @@ def create(
     if unknown := [s for s in scope if s not in SCOPES]:
         raise CommandError(f"unknown scope {unknown[0]!r}; scopes are {', '.join(SCOPES)}", Exit.USAGE)
     life = None if expires is None else _life(expires)
+    limits = TokenLimits(max_jobs, max_trials, rate)
     with _store(db) as store, _written(out) as write:
-        token, value = store.create_token(name, scopes, pool, life)
+        with store.together():
+            token, value = store.create_token(name, scopes, pool, life, limits)
+            store.add_audit(by_command("create_token", token.id))
         write(value)
     if not as_json:
         until = "does not expire" if expires is None else f"expires in {expires}"
@@ -78,8 +91,9 @@ def revoke(
     as_json: AsJson = False,
 ) -> None:
     """From now on the token opens nothing."""
-    with _store(db) as store:
+    with _store(db) as store, store.together():
         revoked = store.revoke_token(token)
+        store.add_audit(by_command("revoke_token", token))
     show(_plain(revoked), as_json, lambda: f"{revoked.id} is revoked")
 
 
@@ -129,4 +143,7 @@ def _plain(token: Token) -> dict[str, Any]:
         "created_at": token.created_at,
         "expires_at": token.expires_at,
         "revoked_at": token.revoked_at,
+        "max_jobs": token.max_jobs,
+        "max_trials": token.max_trials,
+        "rate": token.rate,
     }

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...measure.messages import SourceUnreachable
-from ..worker_client import WorkerClient
+from ..worker_run import run_worker
+from ..worker_setup import WorkerSetup
 from .exits import CommandError, Exit
 from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
 from .output import say, show, show_json_line, table
@@ -17,10 +16,45 @@ from .output import say, show, show_json_line, table
 app = typer.Typer(name="worker", help="Measure candidates on this machine.", no_args_is_help=True)
 
 Name = Annotated[
-    str | None, typer.Option(help="The worker's name. [default: the host's]", show_default=False)
+    str | None,
+    typer.Option(
+        help="The worker's name; by default the host's. [TILEWRIGHT_WORKER_NAME]", show_default=False
+    ),
 ]
 Labels = Annotated[
-    list[str] | None, typer.Option("--label", help="key=value, shown with the worker.", show_default=False)
+    list[str] | None,
+    typer.Option(
+        "--label", help="key=value, shown with the worker. [TILEWRIGHT_WORKER_LABELS]", show_default=False
+    ),
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        help="The processors to measure on, such as cpu:0-3; by default all. [TILEWRIGHT_WORKER_DEVICE]",
+        show_default=False,
+    ),
+]
+Batch = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=64, help="Candidates of one lease, 16. [TILEWRIGHT_WORKER_BATCH]", show_default=False
+    ),
+]
+AttachSeconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        help="How long to try to reach the server at first, 20. [TILEWRIGHT_WORKER_ATTACH_SECONDS]",
+        show_default=False,
+    ),
+]
+WaitForDevice = Annotated[
+    bool,
+    typer.Option(
+        "--wait-for-device",
+        help="Wait for a device that another worker has. [TILEWRIGHT_WORKER_WAIT_FOR_DEVICE]",
+    ),
 ]
 
 
@@ -30,66 +64,55 @@ def run(
     token_file: TokenFile = None,
     name: Name = None,
     label: Labels = None,
+    device: DeviceOption = None,
     insecure_http: InsecureHttp = False,
-    batch: Annotated[int, typer.Option(min=1, max=64, help="Candidates of one lease.")] = 16,
-    attach_seconds: Annotated[
-        float, typer.Option(min=0.0, help="How long to try to reach the server at first.")
-    ] = 20.0,
+    batch: Batch = None,
+    attach_seconds: AttachSeconds = None,
+    wait_for_device: WaitForDevice = False,
     as_json: AsJson = False,
 ) -> None:
     """Attach to a server and measure until told to stop.
 
     SIGTERM drains: the candidate that runs is finished, the rest given back. A second one stops at once. Ends
-    with 0 drained, 2 cannot reach a server, 3 the token is not enough, 5 superseded by a newer session of
-    this name, 7 the server does not speak this version.
+    with 0 drained, 1 nothing can be measured here, 2 cannot reach a server, 3 the token is not enough, 5
+    superseded by a newer session of this name, 6 a setting is wrong, 7 the server does not speak this
+    version, 8 another worker has the device.
     """
-    from ...measure.errors import MeasureError
-    from ...measure.patience import Patience
-    from ...measure.probe import probe
-    from ...measure.runner import Runner
-    from ...measure.worker import run as work
-
-    settings = settings_of(url=url, token_file=token_file, insecure_http=insecure_http)
-    if settings.token is None or not settings.token.get_secret_value().strip():
-        raise CommandError(
-            "a worker needs a token: make one with `tilewright token create --scope worker` where the "
-            "server's database is, and name its file with --token-file or TILEWRIGHT_TOKEN_FILE"
-            + ("; the one that is set is empty" if settings.token is not None else ""),
-            Exit.UNAUTHORIZED,
-        )
-    with open_client(settings) as client:
-        try:
-            client.transport.handshake()
-        except SourceUnreachable as error:
-            say(f"{error}; trying for {attach_seconds:g} s")
-        hello = probe(name or _host_name(), _parse_labels(label or []))
-        try:
-            with Runner() as runner:
-                code = work(
-                    WorkerClient(client.transport),
-                    runner,
-                    hello,
-                    batch=batch,
-                    patience=Patience(attach=attach_seconds),
-                    say=say,
-                )
-        except MeasureError as error:
-            raise CommandError(f"nothing can be measured here: {error}") from error
+    settings = settings_of(
+        url=url,
+        token_file=token_file,
+        insecure_http=insecure_http,
+        worker_name=name,
+        worker_labels=_parse_labels(label),
+        worker_device=device,
+        worker_batch=batch,
+        worker_attach_seconds=attach_seconds,
+        worker_wait_for_device=wait_for_device or None,
+    )
+    setup = WorkerSetup.of(settings)
+    if reason := setup.missing_token:
+        raise CommandError(reason, Exit.UNAUTHORIZED)
+    with open_client(settings) as client, setup.lock() as lock:
+        code = run_worker(setup, client.transport, lock, say)
     if as_json:
-        show_json_line({"worker": hello.name, "outcome": code.name.lower(), "exit": int(code)})
+        show_json_line({"worker": setup.name, "outcome": code.name.lower(), "exit": int(code)})
     raise typer.Exit(int(code))
 
 
 @app.command("probe")
-def show_probe(name: Name = None, label: Labels = None, as_json: AsJson = False) -> None:
+def show_probe(
+    name: Name = None, label: Labels = None, device: DeviceOption = None, as_json: AsJson = False
+) -> None:
     """What this machine would say of itself when it attaches. Sends nothing."""
-    from ...measure.probe import probe
-
-    hello = probe(name or _host_name(), _parse_labels(label or [])).to_json()
-    del hello["session"]
+    settings = settings_of(worker_name=name, worker_labels=_parse_labels(label), worker_device=device)
+    setup = WorkerSetup.of(settings)
+    setup.device.pin()
+    hello = setup.hello().to_json()
+    del hello["session"], hello["health"]
 
     def human() -> str:
         rows = [["name", hello["name"]], ["hardware key", hello["hardware_key"]]]
+        rows += [["protocol", str(hello["protocol"])]]
         rows += [[f"hardware {key}", _plain(value)] for key, value in hello["hardware"].items()]
         rows += [[f"version {key}", value] for key, value in hello["versions"].items()]
         rows += [[f"label {key}", value] for key, value in hello["labels"].items()]
@@ -127,11 +150,9 @@ def list_workers(
     show([w.model_dump() for w in workers], as_json, human)
 
 
-def _host_name() -> str:
-    return platform.node() or "worker"
-
-
-def _parse_labels(labels: list[str]) -> dict[str, str]:
+def _parse_labels(labels: list[str] | None) -> dict[str, str] | None:
+    if labels is None:
+        return None
     parsed: dict[str, str] = {}
     for label in labels:
         key, equals, value = label.partition("=")

@@ -13,6 +13,7 @@ from ...measure.messages import MessageError
 from ...measure.run_only.messages import MAX_BUILDS, BuildAnswer
 from ..auth import IsBuilder
 from ..build_calls import BUILD_SECONDS, build_lease, build_result
+from ..change_route import MeasurementRoute
 from ..context import Ctx
 from ..errors import InvalidRequest, ProtocolRefused
 from ..lease_calls import check_protocol, integer, read_fields, seconds, text
@@ -20,7 +21,7 @@ from ..waiting import poll
 
 _LOOK_EVERY = 0.25
 
-router = APIRouter(prefix="/v1/builds", tags=["builders"])
+router = APIRouter(prefix="/v1/builds", tags=["builders"], route_class=MeasurementRoute)
 
 Call = Annotated[dict[str, Any], Body()]
 

@@ -6,12 +6,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from ..auth import CanReadWorkers, IsAdmin
+from ..change_route import ChangeRoute
 from ..context import Ctx
 from ..presenter import crash_view
 from ..requests import ClearCrashRequest
 from ..views import CrashesView
 
-router = APIRouter(prefix="/v1/crashes", tags=["workers"])
+router = APIRouter(prefix="/v1/crashes", tags=["workers"], route_class=ChangeRoute)
 
 
 @router.get("")

@@ -18,6 +18,8 @@ from ..errors import InvalidRequest
 
 _LOOK_EVERY = 0.2
 _BATCH = 500
+_BACK_AFTER_MS = 1000
+_CLOSING = '{"reason": "the server is stopping"}'
 
 router = APIRouter(prefix="/v1/jobs/{job_id}/events", tags=["jobs"])
 
@@ -48,7 +50,8 @@ async def stream_events(
     after: Annotated[int, Depends(_after)],
     context: Ctx,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Events with a number above Last-Event-ID. The stream ends after the job's last event."""
+    """Events with a number above Last-Event-ID. The stream ends after the job's last event, or, when the
+    server stops, after an event `closing` without an id."""
     while not context.stopping.is_set():
         # The job first: what it is then, its events say at least.
         job = await run_in_threadpool(context.store.job, known.id)
@@ -61,3 +64,5 @@ async def stream_events(
         if job.state in FINAL_JOB_STATES:
             return
         await asyncio.sleep(_LOOK_EVERY)
+    # Without an id: whoever comes back goes on after the last event that it saw.
+    yield ServerSentEvent(event="closing", retry=_BACK_AFTER_MS, raw_data=_CLOSING)

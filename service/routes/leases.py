@@ -14,12 +14,14 @@ from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
 from ..build_calls import run_lease
+from ..change_route import MeasurementRoute
 from ..context import Ctx
 from ..lease_calls import (
     DRAIN_HEADER,
     Caller,
     integer,
     lease_message,
+    outcome_of,
     results,
     seconds,
     settlement,
@@ -27,7 +29,7 @@ from ..lease_calls import (
     update_message,
 )
 
-router = APIRouter(prefix="/v1/leases", tags=["workers"])
+router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=MeasurementRoute)
 
 _BUILD_TAKES = 0.05
 """Seconds until a device without a compiler asks again for work whose program is not built yet."""
@@ -69,6 +71,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
         now = await run_in_threadpool(context.store.worker, caller.worker)
         headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
         return Response(status_code=204, headers=headers)
+    context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(message.to_json())
 
@@ -76,29 +79,33 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
 @router.post("/{lease_id}:start")
 def start_item(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Say which candidate runs from now on: it alone is blamed when the worker is lost."""
-    call = Caller.of(body, "item", "attempt").fields
-    state = context.store.start(lease_id, text(call, "item"), integer(call, "attempt", 0, 2**31))
+    caller = Caller.of(body, "item", "attempt")
+    item, attempt = text(body, "item"), integer(body, "attempt", 0, 2**31)
+    state = context.store.start(lease_id, item, attempt, caller.session)
     return update_message(state).to_json()
 
 
 @router.post("/{lease_id}:renew")
 def renew_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Keep the lease alive; the answer says what is no longer wanted."""
-    Caller.of(body)
-    return update_message(context.store.renew(lease_id, context.settings.lease_seconds)).to_json()
+    caller = Caller.of(body)
+    state = context.store.renew(lease_id, context.settings.lease_seconds, caller.session)
+    return update_message(state).to_json()
 
 
 @router.post("/{lease_id}:settle")
 def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[str, Any]:
     """Hand results in; this renews too. The same result again gets the same answer."""
-    call = Caller.of(body, "results").fields
-    state = context.store.settle(lease_id, [settlement(result) for result in results(call)])
+    caller = Caller.of(body, "results")
+    said = [settlement(result) for result in results(body)]
+    state = context.store.settle(lease_id, said, caller.session)
+    for result in said:
+        context.metrics.settled.labels(outcome_of(result)).inc()
     return update_message(state).to_json()
 
 
 @router.post("/{lease_id}:release", status_code=204)
 def release_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> Response:
     """Give back what is not settled; it counts for nothing."""
-    Caller.of(body)
-    context.store.release(lease_id)
+    context.store.release(lease_id, Caller.of(body).session)
     return Response(status_code=204)

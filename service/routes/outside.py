@@ -10,7 +10,9 @@ from starlette.concurrency import run_in_threadpool
 from ...db.records import Settlement, Trial
 from ...db.words import FINAL_JOB_STATES
 from ..auth import CanWriteJobs
+from ..change_route import MeasurementRoute
 from ..context import Context, Ctx
+from ..lease_calls import outcome_of
 from ..presenter import trial_view
 from ..requests import AskRequest, TellRequest
 from ..views import AskedView, TrialView
@@ -18,7 +20,7 @@ from ..waiting import poll, wait_seconds
 
 _LOOK_EVERY = 0.1
 
-router = APIRouter(prefix="/v1/jobs/{job_id}/trials", tags=["jobs"])
+router = APIRouter(prefix="/v1/jobs/{job_id}/trials", tags=["jobs"], route_class=MeasurementRoute)
 
 
 @router.post(":ask")
@@ -26,23 +28,27 @@ async def ask_trials(
     job_id: str,
     body: AskRequest,
     context: Ctx,
-    _: CanWriteJobs,
+    who: CanWriteJobs,
     wait: Annotated[str | None, Query(description="such as 20s: wait so long for a trial to measure")] = None,
 ) -> AskedView:
     """Trials of a job with `"measure": "outside"`, for `holder` to measure: those that it was given and has
     not told yet, then new ones. So asking again is safe, and nothing that was handed out ever expires. None
     while the search waits for results of others, or while it begins: then wait, or ask again."""
     seconds = 0.0 if wait is None else wait_seconds(wait)
+    await run_in_threadpool(context.own_job, job_id, who)
     found = await _handed_out(context, job_id, body, seconds)
     job = await run_in_threadpool(context.store.job, job_id)
     return AskedView(trials=[trial_view(trial) for trial in found], state=job.state, reason=job.reason)
 
 
 @router.post(":tell")
-def tell_trial(job_id: str, body: TellRequest, context: Ctx, _: CanWriteJobs) -> TrialView:
+def tell_trial(job_id: str, body: TellRequest, context: Ctx, who: CanWriteJobs) -> TrialView:
     """The result of one trial, whenever it is known. The same result may be told again; another one is
     refused."""
-    trial = context.store.tell_outside(job_id, body.number, _settlement(body))
+    context.own_job(job_id, who)
+    said = _settlement(body)
+    trial = context.store.tell_outside(job_id, body.number, said)
+    context.metrics.settled.labels(outcome_of(said)).inc()
     context.dispatcher.wake()
     return trial_view(trial)
 

@@ -7,7 +7,6 @@ from fastapi import APIRouter
 from .. import paging
 from ..auth import CanReadJobs
 from ..context import Ctx
-from ..errors import InvalidRequest
 from ..presenter import trial_view
 from ..views import TrialsView
 
@@ -24,12 +23,10 @@ def list_trials(
 ) -> TrialsView:
     """Candidates of a job and what came of them, by number."""
     listing = f"trials:{job_id}"
-    after = paging.decode(listing, page_token)
-    if after is not None and not (after.isdecimal() and len(after) < 16):
-        raise InvalidRequest.parameter("page_token", "page_token is not one of this list")
+    after = paging.decode_number(listing, page_token)
     context.store.job(job_id)
     # One more than asked for tells whether there is a next page.
-    trials = context.store.trials(job_id, -1 if after is None else int(after), page_size + 1)
+    trials = context.store.trials(job_id, -1 if after is None else after, page_size + 1)
     more = len(trials) > page_size
     return TrialsView(
         trials=[trial_view(trial) for trial in trials[:page_size]],

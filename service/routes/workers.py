@@ -9,11 +9,15 @@ from fastapi import APIRouter, Body
 from starlette.responses import Response
 
 from ...db.fleet_records import NewWorker, WorkerChange
+from ...measure.health_messages import HealthReport, HealthUpdate
 from ...measure.messages import Registration, WorkerHello
 from ..auth import CanReadWorkers, IsAdmin, IsWorker, Principal
+from ..change_route import ChangeRoute
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
+from ..health_calls import plan_of, take_first_report, take_report
 from ..lease_calls import Caller, check_protocol
+from ..presenter import health_view
 from ..requests import (
     PauseWorkerRequest,
     QuarantineRequest,
@@ -21,10 +25,10 @@ from ..requests import (
     RemoveRequest,
     WorkerNote,
 )
-from ..views import WorkerChangeView, WorkersView, WorkerView
+from ..views import HealthChecksView, WorkerChangeView, WorkersView, WorkerView
 from ..workloads import SpecError
 
-router = APIRouter(prefix="/v1/workers", tags=["workers"])
+router = APIRouter(prefix="/v1/workers", tags=["workers"], route_class=ChangeRoute)
 
 
 @router.post("", status_code=201)
@@ -46,9 +50,11 @@ def attach_worker(
             labels=json.dumps(hello.labels),
             codegen_version=_codegen_version(hello, context),
             pool=principal.pool,
+            facts=json.dumps(hello.hardware),
             run_only=hello.run_only,
         )
     )
+    take_first_report(context.store, worker, hello.health)
     context.dispatcher.wake()
     settings = context.settings
     registration = Registration(
@@ -56,8 +62,12 @@ def attach_worker(
         ttl_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
         wait_seconds=settings.lease_wait,
+        health=plan_of(settings, hello.protocol),
     )
-    return registration.to_json()
+    said = registration.to_json()
+    if registration.health is None:
+        del said["health"]  # the word is not known to older workers
+    return said
 
 
 @router.post("/{worker_id}:leave", status_code=204)
@@ -65,12 +75,27 @@ def detach_worker(
     worker_id: str, body: Annotated[dict[str, Any], Body()], context: Ctx, _: IsWorker
 ) -> Response:
     """Say that the worker ends its session: it is offline at once, and what it holds is given back."""
-    caller = Caller.of(body)
-    if caller.worker != worker_id:
-        raise InvalidRequest.at("/worker", f"must be the worker of the path, {worker_id}")
+    caller = _caller_of(worker_id, body)
     context.store.leave(worker_id, caller.session)
     context.dispatcher.wake()
     return Response(status_code=204)
+
+
+@router.post("/{worker_id}:health")
+def report_health(
+    worker_id: str, body: Annotated[dict[str, Any], Body()], context: Ctx, _: IsWorker
+) -> dict[str, Any]:
+    """Tell what the worker's golden kernels showed; the answer says what state it is in then, and why."""
+    caller = _caller_of(worker_id, body, "report")
+    report = HealthReport.from_json(caller.fields["report"], "/report")
+    worker = take_report(context.store, worker_id, caller.session, report)
+    return HealthUpdate(worker.state, worker.reason).to_json()
+
+
+@router.get("/{worker_id}/health")
+def read_health(worker_id: str, context: Ctx, _: CanReadWorkers) -> HealthChecksView:
+    """The latest golden kernels of a worker, newest first."""
+    return HealthChecksView(checks=[health_view(check) for check in context.store.health_checks(worker_id)])
 
 
 @router.get("")
@@ -152,6 +177,13 @@ def _changed(context: Context, change: WorkerChange) -> WorkerChangeView:
 def _codegen_version(hello: WorkerHello, context: Context) -> str:
     """Of a device that only runs, that of its builders, which is the server's own."""
     return context.parser.codegen_version() if hello.run_only else hello.versions.get("codegen", "")
+
+
+def _caller_of(worker_id: str, body: dict[str, Any], *names: str) -> Caller:
+    caller = Caller.of(body, *names)
+    if caller.worker != worker_id:
+        raise InvalidRequest.at("/worker", f"must be the worker of the path, {worker_id}")
+    return caller
 
 
 def _check_hardware(hello: WorkerHello, context: Context) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         register_tensor_intrin,
     )
     from tilewright.compiler.target import Target, TargetError, backends
+    from tilewright.service.async_client import AsyncClient
+    from tilewright.service.client import ApiError, Client
     from tilewright.service.connect import connect
     from tilewright.tuner.ask_tell import ask_tell
     from tilewright.tuner.resuming import resume
@@ -63,6 +65,9 @@ _WHERE = {
     "Target": "tilewright.compiler.target",
     "TargetError": "tilewright.compiler.target",
     "backends": "tilewright.compiler.target",
+    "ApiError": "tilewright.service.client",
+    "AsyncClient": "tilewright.service.async_client",
+    "Client": "tilewright.service.client",
     "connect": "tilewright.service.connect",
     "resume": "tilewright.tuner.resuming",
     "TuningRecord": "tilewright.tuner.tune",
@@ -74,8 +79,11 @@ _WHERE = {
 }
 
 __all__ = [
+    "ApiError",
+    "AsyncClient",
     "BuildError",
     "CallError",
+    "Client",
     "Device",
     "DeviceError",
     "IRModule",

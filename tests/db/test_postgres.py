@@ -162,7 +162,7 @@ def test_what_cannot_be_opened_is_told_without_the_password(url, spoil):
 
 
 def test_no_repr_shows_the_password(store):
-    database = store._database
+    database = store._database.inner
     told = repr(vars(database)) + repr(database._engine) + repr(store)
     assert "secret" not in told
 

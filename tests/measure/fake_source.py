@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tilewright.measure.health_messages import SICK, HealthPlan, HealthReport, HealthUpdate
 from tilewright.measure.messages import (
     Lease,
     LeaseUpdate,
@@ -31,7 +32,8 @@ def success(item: MeasureInput) -> MeasureResult:
 class FakeSource:
     """Grants `leases` one after another; `faults` are raised by the named calls, in turn, None for no fault.
 
-    `updates` are the replies to settle, in turn. `when_empty` is called for a lease when there is none.
+    `updates` are the replies to settle, in turn; `states` those to reports of health, by default what the
+    report asks for. `when_empty` is called for a lease when there is none.
     """
 
     leases: list[list[MeasureInput]] = field(default_factory=list)
@@ -45,10 +47,15 @@ class FakeSource:
     settled: list[MeasureResult] = field(default_factory=list)
     renewed: threading.Event = field(default_factory=threading.Event)
     granted: int = 0
+    plan: HealthPlan | None = None
+    states: list[str] = field(default_factory=list)
+    hellos: list[WorkerHello] = field(default_factory=list)
+    reports: list[HealthReport] = field(default_factory=list)
 
     def register(self, hello: WorkerHello) -> Registration:
         self._called("register")
-        return Registration("worker_1", 30.0, self.renew_seconds, 0.0)
+        self.hellos.append(hello)
+        return Registration("worker_1", 30.0, self.renew_seconds, 0.0, self.plan)
 
     def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
         self._called("lease")
@@ -76,6 +83,12 @@ class FakeSource:
 
     def release(self, lease: str) -> None:
         self._called("release", lease)
+
+    def health(self, report: HealthReport) -> HealthUpdate:
+        self._called("health", report.occasion, report.verdict)
+        self.reports.append(report)
+        sick = report.verdict in SICK
+        return HealthUpdate(self.states.pop(0) if self.states else "quarantined" if sick else "online")
 
     def leave(self) -> None:
         self._called("leave")

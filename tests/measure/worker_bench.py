@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fake_source import HELLO, FakeRunner, FakeSource, FakeTime
+from fake_source import HELLO, FakeRunner, FakeSource, FakeTime, trial
 
-from tilewright.measure.messages import SourceUnreachable
+from tilewright.measure.checkup import Checkup
+from tilewright.measure.health_messages import PartName
+from tilewright.measure.messages import MeasureInput, SourceUnreachable
 from tilewright.measure.patience import Patience, Persistence
 from tilewright.measure.worker import Exit, Worker
 
 UNREACHABLE = SourceUnreachable("no answer from http://127.0.0.1:9: connection refused")
+
+
+def golden() -> dict[PartName, MeasureInput]:
+    return {"compute": trial("golden:compute"), "memory": trial("golden:memory")}
 
 
 @dataclass
@@ -28,7 +34,8 @@ class Bench:
         persistence = Persistence(
             Patience(attach=20.0, outage=600.0), self.said.append, self.time.clock, self.time.sleep
         )
-        self.worker = Worker(self.source, self.runner, HELLO, 16, persistence)
+        checkup = Checkup(golden, self.runner.measure, self.time.clock)
+        self.worker = Worker(self.source, self.runner, HELLO, 16, persistence, checkup)
         self.source.when_empty = self.worker.interrupt
 
     def run(self) -> Bench:

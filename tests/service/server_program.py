@@ -31,7 +31,7 @@ def main(db: str, ready_file: str, starts: str) -> int:
         return Invocation((sys.executable, "-c", CHILD, str(os.getpid()), starts, job, str(epoch)))
 
     with open_store(db) as store:
-        settings = Settings(db=db, port=0)
+        settings = Settings(db=db, port=0, drain_seconds=float(os.environ.get("DRAIN", "0")))
         return serve(store, settings, FakeParser(), print, Path(ready_file), command)
 
 

@@ -319,7 +319,8 @@ def test_a_created_token_as_json_has_its_value_and_its_facts(
     [
         (
             ("--scope", "wrker"),
-            "unknown scope 'wrker'; scopes are jobs:write, schedules:read, worker, admin",
+            "unknown scope 'wrker'; scopes are jobs:write, schedules:read, schedules:write, worker, builder, "
+            "admin",
         ),
         (
             ("--scope", "worker", "--expires", "soon"),
@@ -360,7 +361,7 @@ def test_upgrading_a_database_says_from_what_to_what(store: Store, tw: Command, 
 
 def test_the_configuration_names_each_values_source(tw: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILEWRIGHT_PORT", "9000")
-    monkeypatch.setenv("TILEWRIGHT_TOKEN", "twk_secret")
+    monkeypatch.setenv("TILEWRIGHT_TOKEN", "tw_secret")
     monkeypatch.setenv("TILEWRIGHT_DB", "postgresql://me:hush@host/db")
     _, out, _ = tw("config", "show", "--json")
     shown = json.loads(out)

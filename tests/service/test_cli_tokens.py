@@ -92,3 +92,28 @@ def test_a_worker_with_an_empty_token_ends_with_3_at_once_and_says_so(tw: Comman
 
 def test_the_program_says_its_version(tw: Command) -> None:
     assert tw("--version") == (0, f"tilewright {version('tilewright')}\n", "")
+
+
+def test_a_token_has_the_limits_that_it_is_made_with(store: Store, create: Command) -> None:
+    _, out, _ = create("--max-jobs", "2", "--max-trials", "500", "--rate", "5", "--json")
+    made = json.loads(out)["token"]
+    assert (made["max_jobs"], made["max_trials"], made["rate"]) == (2, 500, 5.0)
+    (kept,) = store.tokens()
+    assert (kept.max_jobs, kept.max_trials, kept.rate) == (2, 500, 5.0)
+
+
+def test_what_commands_do_to_tokens_is_in_the_audit_log(
+    store: Store, create: Command, tw: Command, tmp_path: Path
+) -> None:
+    value = json.loads(create("--json")[1])["value"]
+    (token,) = store.tokens()
+    db = f"sqlite:///{tmp_path}/tilewright.db"
+    tw("token", "revoke", token.id, "--db", db)
+    _, out, _ = tw("audit", "list", "--db", db, "--json")
+    entries = [(e["actor"], e["verb"], e["subject"], e["outcome"]) for e in json.loads(out)]
+    assert entries == [
+        ("command line", "revoke_token", token.id, "done"),
+        ("command line", "create_token", token.id, "done"),
+    ]
+    table = tw("audit", "list", "--db", db, "--limit", "1")[1]
+    assert ("revoke_token" in table, "create_token" in table, value in out + table) == (True, False, False)

@@ -365,11 +365,76 @@ def test_what_only_reads_is_tried_again(status: int | None) -> None:
         assert (client.operators(), calls) == ([], ["GET"] * 3)
 
 
-def test_a_job_is_submitted_once_whatever_comes() -> None:
-    handler, calls = _flaky(1, None)
-    with Client("http://127.0.0.1:1", handler=handler) as client, pytest.raises(SourceUnreachable):
+def test_a_job_whose_answer_is_lost_is_submitted_again_as_the_same_request(api: Api) -> None:
+    """The server makes the job, and the first two answers are lost on their way."""
+    keys: list[str] = []
+
+    def losing(request: httpx.Request) -> httpx.Response:
+        sent = {"content": request.content, "headers": request.headers, "trust_env": False}
+        answer = httpx.request(request.method, request.url.copy_with(), **sent)
+        if request.method == "POST":
+            keys.append(request.headers["idempotency-key"])
+            if len(keys) < 3:
+                raise httpx.ReadError("reset")
+        return answer
+
+    with Client(api.url, handler=httpx.MockTransport(losing)) as client:
+        first, second = client.submit(MATMUL), client.submit(MATMUL)
+    assert (len(keys), len(set(keys[:3])), len(set(keys))) == (4, 1, 2)
+    assert [job.id for job in api.store.jobs().items] == [second.id, first.id]
+
+
+@pytest.mark.parametrize("status", [429, 409])
+def test_a_client_waits_as_long_as_the_server_says(status: int) -> None:
+    answers = [
+        httpx.Response(status, json={"code": "in-flight", "detail": "wait"}, headers={"Retry-After": "0"}),
+        httpx.Response(200, json={"operators": []}),
+    ]
+    seen: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/version":
+            return httpx.Response(200, json={"service": "tilewright"})
+        seen.append(1)
+        return answers[len(seen) - 1]
+
+    with Client("http://127.0.0.1:1", handler=httpx.MockTransport(answer)) as client:
+        assert (client.operators(), len(seen)) == ([], 2)
+
+
+def test_a_client_does_not_wait_longer_than_it_may() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/version":
+            return httpx.Response(200, json={"service": "tilewright"})
+        problem = {"code": "quota-exceeded", "detail": "too many"}
+        return httpx.Response(429, json=problem, headers={"Retry-After": "3600"})
+
+    handler = httpx.MockTransport(answer)
+    with Client("http://127.0.0.1:1", handler=handler) as client, pytest.raises(ApiError, match="too many"):
         client.submit(MATMUL)
-    assert calls == ["POST"]
+
+
+def test_several_jobs_are_submitted_together_or_not_at_all(api: Api, client: Client) -> None:
+    jobs = [{"workload": {**MATMUL, "n": n}, "budget": {"trials": n}} for n in (32, 64)]
+    made = client.submit_all(jobs)
+    with pytest.raises(ApiError) as refused:
+        client.submit_all([*jobs, {"workload": {"op": "mathmul"}}])
+    assert [job.budget.trials for job in made] == [32, 64]
+    assert [job.id for job in api.store.jobs().items] == [made[1].id, made[0].id]
+    assert (refused.value.code, refused.value.problem["errors"][0]["pointer"]) == (
+        "invalid-workload",
+        "/jobs/2/workload/op",
+    )
+
+
+def test_tokens_are_made_listed_and_revoked_and_the_audit_log_tells(api: Api) -> None:
+    with Client(api.url, api.store.create_token("root", ["admin"])[1]) as client:
+        made = client.create_token("lab", ["jobs:write"], max_jobs=2)
+        revoked = client.revoke_token(made.token.id)
+        names = [token.name for token in client.tokens()]
+        verbs = [entry.verb for entry in client.audit()]
+    assert (names, verbs) == (["root", "lab"], ["revoke_token", "create_token"])
+    assert (revoked.id, revoked.revoked_at is not None, made.token.max_jobs) == (made.token.id, True, 2)
 
 
 def test_an_id_that_would_reach_another_route_is_refused(client: Client) -> None:
@@ -434,8 +499,8 @@ def test_a_worker_whose_lease_was_granted_to_another_is_told(api: Api, source: W
 
 
 def test_a_worker_of_another_protocol_is_refused(api: Api, source: WorkerClient) -> None:
-    hello = WorkerHello(2, "w1", "5" * 32, HARDWARE, FACTS, {})
-    with pytest.raises(VersionRefused, match="this server speaks protocol 1 and the worker 2"):
+    hello = WorkerHello(3, "w1", "5" * 32, HARDWARE, FACTS, {})
+    with pytest.raises(VersionRefused, match="this server speaks protocol 1 and 2 and the worker 3"):
         source.register(hello)
 
 

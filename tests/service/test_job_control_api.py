@@ -263,7 +263,7 @@ class Watching(Children):
 
     def __init__(self, script: str, store: Store) -> None:
         super().__init__(script)
-        self.url = f"sqlite:///{store._database.path}"  # type: ignore[attr-defined]
+        self.url = f"sqlite:///{store._database.inner.path}"  # type: ignore[attr-defined]
 
     def __call__(self, job: str, epoch: int) -> list[str]:
         return [*super().__call__(job, epoch), self.url, job, str(epoch)]

@@ -57,6 +57,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "strategy": "guided",
         "worker_wait": 600.0,
         "history": "use",
+        "owner": None,
         "finished_at": None,
         "progress": {
             "done": 0,

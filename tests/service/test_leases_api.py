@@ -97,7 +97,7 @@ def test_a_hardware_key_that_the_facts_do_not_amount_to_is_refused(api: Api) -> 
     )
 
 
-@pytest.mark.parametrize("protocol", [0, 2])
+@pytest.mark.parametrize("protocol", [0, 3])
 def test_a_protocol_that_the_server_does_not_speak_is_426_naming_its_own(api: Api, protocol: int) -> None:
     answer = api.http.post("/v1/workers", json={**HELLO, "protocol": protocol}, headers=api.token("worker"))
     assert (answer.json(), answer.headers["upgrade"]) == (
@@ -105,10 +105,10 @@ def test_a_protocol_that_the_server_does_not_speak_is_426_naming_its_own(api: Ap
             426,
             "protocol-refused",
             "This server does not speak the worker's protocol",
-            f"this server speaks protocol 1 and the worker {protocol}: install the server's version of "
+            f"this server speaks protocol 1 and 2 and the worker {protocol}: install the server's version of "
             "tilewright on the worker's machine",
         ),
-        "tilewright/1",
+        "tilewright/2",
     )
 
 
@@ -248,7 +248,7 @@ def test_another_result_of_a_settled_attempt_is_refused(api: Api, caller: Caller
     item = lease["items"][0]
     path = f"/v1/leases/{lease['lease']}:settle"
     caller.post(path, results=[_result(item)])
-    answer = caller.post(path, results=[_result(item, seconds=2e-5)])
+    answer = caller.post(path, results=[_result(item, seconds=2e-5, samples=[2e-5])])
     assert (answer.status_code, answer.json()["code"]) == (422, "settlement-mismatch")
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import psutil
@@ -45,10 +47,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[Running]:
+def _running(folder: Path, drain: float = 0.0) -> Iterator[Running]:
     ready_file, starts = folder / "url", folder / "starts"
     process = subprocess.Popen(
-        [sys.executable, PROGRAM, f"sqlite:///{folder}/served.db", ready_file, starts], env=ENVIRONMENT
+        [sys.executable, PROGRAM, f"sqlite:///{folder}/served.db", ready_file, starts],
+        env={**ENVIRONMENT, "DRAIN": str(drain)},
     )
     try:
         _until(ready_file.exists)
@@ -109,6 +112,37 @@ def test_sigterm_ends_streams_long_polls_and_searches_and_then_the_server_with_0
             False,
             "running",
         )
+
+
+@contextmanager
+def _half_a_request(url: str) -> Iterator[socket.socket]:
+    """A connection whose request is begun, and not ended by its client."""
+    address = urlsplit(url)
+    with socket.create_connection((address.hostname, address.port)) as connection:
+        head = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: 10\r\n\r\n".encode())
+        yield connection
+
+
+def test_a_second_sigterm_ends_the_server_at_once_whatever_is_under_way(tmp_path: Path, store: Store) -> None:
+    with _running(tmp_path) as server, _half_a_request(server.url):
+        time.sleep(0.5)  # the request has been read by then
+        server.process.terminate()
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.process.wait(1.5)
+        server.process.terminate()
+        assert server.process.wait(6) == 0
+
+
+def test_a_server_that_ends_is_not_ready_while_it_still_takes_connections(
+    tmp_path: Path, store: Store
+) -> None:
+    with _running(tmp_path, drain=3.0) as server:
+        server.process.terminate()
+        _until(lambda: httpx.get(f"{server.url}/readyz", trust_env=False).status_code == 503)
+        said = httpx.get(f"{server.url}/readyz", trust_env=False).json()["detail"]
+        live = httpx.get(f"{server.url}/livez", trust_env=False).status_code
+        assert (said, live, server.process.wait(15)) == ("the server is stopping", 200, 0)
 
 
 def test_sigkill_takes_the_searches_along_and_a_new_server_goes_on(tmp_path: Path, store: Store) -> None:

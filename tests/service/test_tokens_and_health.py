@@ -42,7 +42,10 @@ def test_a_token_can_be_revoked_over_http(api: Api) -> None:
 
 def test_an_unknown_scope_is_refused_naming_those_there_are(api: Api) -> None:
     answer = api.http.post("/v1/tokens", json={"name": "t", "scopes": ["root"]}, headers=api.token("admin"))
-    detail = "should be 'jobs:write', 'schedules:read', 'worker' or 'admin', got \"root\""
+    detail = (
+        "should be 'jobs:write', 'schedules:read', 'schedules:write', 'worker', 'builder' or 'admin', "
+        'got "root"'
+    )
     assert answer.json()["errors"] == [{"pointer": "/scopes/0", "detail": detail}]
 
 
@@ -50,7 +53,7 @@ def test_the_server_says_what_it_is(api: Api) -> None:
     assert api.http.get("/version").json() == {
         "service": "tilewright",
         "version": version("tilewright"),
-        "protocol": 1,
+        "protocol": 2,
         "codegen": "7",
     }
 

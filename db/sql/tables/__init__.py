@@ -7,12 +7,14 @@ from .fleet import doubts, leases, shares, workers
 from .health import health_checks, job_baselines
 from .jobs import events, job_labels, jobs, warm_starts
 from .schedules import retirements, schedules
-from .service import tokens
+from .service import answers, audit, tokens
 from .trials import attempts, crashes, holdings, retimings, trials
 
 __all__ = [
+    "answers",
     "artifacts",
     "attempts",
+    "audit",
     "builds",
     "crashes",
     "doubts",

@@ -34,6 +34,8 @@ jobs = Table(
     Column("paused_at", Double),
     Column("paused_seconds", Double, nullable=False, server_default=text("0")),
     Column("process", Text, nullable=False, server_default=text("''")),  # who tunes a local job
+    Column("owner", String),  # the token that made it; none: nobody in particular
+    Column("trace_id", String, nullable=False, server_default=text("''")),  # of the request that made it
     Column("pool", String),  # whose workers alone measure it
     Column("labels", Text, nullable=False, server_default=text("'{}'")),
     Column("priority", Integer, nullable=False, server_default=text("0")),
@@ -41,6 +43,7 @@ jobs = Table(
     Column("began", Double, nullable=False, server_default=text("0")),  # its share before the last grant
     Column("share", Double, nullable=False, server_default=text("0")),  # trials granted, by its weight
     Index("ix_jobs_state", "state", "seq"),
+    Index("ix_jobs_owner", "owner", "state"),
     Index("ix_jobs_hardware", "hardware", "state", "seq"),
     Index("ix_jobs_key", "workload", "target", "hardware"),
     sqlite_autoincrement=True,  # pages are by seq: a number must not come back
