@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,12 +11,14 @@ from .codegen.errors import BuildError
 from .codegen.export import Export
 from .codegen.lowered import Lowered
 from .codegen.registry import CodeGenerator, assembly_of, code_generator
+from .codegen.version import CODEGEN_VERSION
 from .ir import IRModule, PrimFunc, workload_key
+from .lookup import UNREADABLE, Misses, apply, check_allowed, near, newer
 from .runtime import Function, LoadedCode, Module, SourceInfo, UnloadedCode
 from .runtime.device_api import Device, device
-from .schedule import Schedule, ScheduleError, Trace, TraceError
-from .schedule_source import ScheduleSource
-from .target import Target, detect
+from .schedule import Schedule
+from .schedule_source import KnownSchedule, ScheduleSource
+from .target import Hardware, Target, detect
 from .target.registry import backend
 from .target.runs import refusal
 
@@ -33,13 +34,22 @@ def build(
     schedules: ScheduleSource | None = None,
     strict: bool = False,
     constants: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
+    freeze: str | None = None,
 ) -> Module:
     """A module that runs the program on arrays; of an IRModule or a mapping, its functions by their names.
 
     A Schedule is built as it stands. A PrimFunc gets its best-known schedule from `schedules` if there is
     one for its workload, the target and this machine's hardware, and the default schedule otherwise;
     `Module.schedule_source` says which and why. A source that cannot be reached, or a record whose trace no
-    longer builds, means the default schedule, or with `strict` an error: ConnectionError, BuildError.
+    longer builds, means the default schedule, or with `strict` an error: ConnectionError, BuildError. Such a
+    record is reported to the source, which does not serve it again.
+
+    `allow` names what may do where there is none: `same_family`, a schedule of this workload for another
+    target or kind of hardware of the same architecture and vendor, where this machine has every feature that
+    it needs; `transferred`, one for other hardware, or for a related workload of which no extent differs by
+    more than a factor of two, that applies here. `freeze` names a freeze of the source: the schedule is what
+    was best-known then.
 
     `constants` are arrays by the names of the parameters that were declared constant, all of them: their
     contents are copied, and packed as the kernel reads them, and calls take the other arrays; see
@@ -54,8 +64,9 @@ def build(
         func = func.functions
     if schedules is not None and not hasattr(schedules, "best"):
         raise TypeError(f"schedules is what tilewright.connect returns, got {type(schedules).__name__}")
+    lookup = None if schedules is None else Lookup(schedules, strict, check_allowed(allow), freeze)
     named = _named(func)
-    built = [_build_one(name, f, target, generator, schedules, strict) for name, f in named.items()]
+    built = [_build_one(name, f, target, generator, lookup) for name, f in named.items()]
     _check_symbols([function for function, _ in built])
     functions = {function.name: function for function, _ in built}
     module = Module(functions, Export(generator, tuple(lowered for _, lowered in built), target))
@@ -94,38 +105,85 @@ def _check_symbols(functions: list[Function]) -> None:
 Built = tuple[Function, Lowered]
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Where schedules come from, and which may."""
+
+    source: ScheduleSource
+    strict: bool
+    allow: tuple[str, ...]
+    freeze: str | None
+
+
 def _build_one(
-    name: str,
-    func: Buildable,
-    target: Target,
-    generator: CodeGenerator,
-    schedules: ScheduleSource | None,
-    strict: bool,
+    name: str, func: Buildable, target: Target, generator: CodeGenerator, lookup: Lookup | None
 ) -> Built:
     compile_ = partial(_compile, name, target, generator)
     if isinstance(func, Schedule):
         return compile_(func, SourceInfo("scheduled", "built as it stands"))
     default = partial(_default, compile_, func, target)
-    if schedules is None:
+    if lookup is None:
         return default("no schedules were given")
-    workload, hardware = workload_key(func), detect().key
+    workload, hardware = workload_key(func), detect()
+    frozen = {} if lookup.freeze is None else {"freeze": lookup.freeze}
     try:
-        known = schedules.best(workload, target.key, hardware)
+        known = lookup.source.best(workload, target.key, hardware.key, **frozen)
+        if known is None:
+            return _near(compile_, default, func, target, hardware, lookup)
     except ConnectionError as e:
-        if strict:
+        if lookup.strict:
             raise
         return default(f"unreachable: {e}")
-    if known is None:
-        reason = f"no record for workload {workload}, target {target.key}, hardware {hardware}"
-        return default(reason)
+    if known.kind == "default":
+        return default(known.reason)
     try:
-        schedule = Trace.from_json(json.loads(known.trace)).apply(func)
-        return compile_(schedule, SourceInfo(known.kind, known.reason, known))
-    except (ScheduleError, TraceError, BuildError, json.JSONDecodeError, RecursionError) as e:
+        return compile_(apply(known.trace, func), SourceInfo(known.kind, _reason(known), known))
+    except (*UNREADABLE, BuildError) as e:
         reason = f"the best-known schedule no longer applies: {_first_line(e)}"
-        if strict:
+        if lookup.strict:
             raise BuildError(reason) from e
-        return default(reason)
+        if newer(known.codegen_version):
+            made = f"made by version {known.codegen_version} of the code generator, and this is"
+            return default(f"{reason}; trial {known.trial} is skipped: {made} {CODEGEN_VERSION}")
+        return default(reason + _reported(lookup.source, known, reason))
+
+
+def _near(
+    compile_: Callable[[Schedule, SourceInfo], Built],
+    default: Callable[[str], Built],
+    func: PrimFunc,
+    target: Target,
+    hardware: Hardware,
+    lookup: Lookup,
+) -> Built:
+    """The first allowed schedule of another key that has code here. Raises ConnectionError."""
+    misses = Misses()
+    for found in near(lookup.source, func, target, hardware.key, hardware.facts, lookup.allow, misses):
+        try:
+            return compile_(found.schedule, SourceInfo(found.kind, found.reason, found.record))
+        except BuildError as e:
+            misses.reasons.setdefault(f"trial {found.record.trial}: has no code here: {_first_line(e)}")
+    where = "" if lookup.freeze is None else f" in freeze {lookup.freeze!r}"
+    key = f"workload {workload_key(func)}, target {target.key}, hardware {hardware.key}"
+    reason = f"no record{where} for {key}"
+    return default(reason + (f"; {misses}" if misses.reasons else ""))
+
+
+def _reason(known: KnownSchedule) -> str:
+    if known.codegen_version == CODEGEN_VERSION:
+        return known.reason
+    return (
+        f"{known.reason}; its time is of code generator version {known.codegen_version}, "
+        f"and this is {CODEGEN_VERSION}"
+    )
+
+
+def _reported(source: ScheduleSource, known: KnownSchedule, reason: str) -> str:
+    """Tells the source of a schedule that does not apply; a build does not fail for it."""
+    try:
+        return f"; trial {known.trial} is {source.report(known.trial, reason)}"
+    except ConnectionError as e:
+        return f"; trial {known.trial} could not be reported: {e}"
 
 
 def _default(

@@ -129,6 +129,7 @@ class LeaseItem:
     trace: str
     input_seed: int
     best_seconds: float | None
+    trace_id: str = ""
     program_sha256: str | None = None
     program_bytes: int | None = None
     data_sha256: str | None = None

@@ -265,45 +265,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Retiming:
-    """Trial `number` timed once more, in round `turn`. `outcome` is `pending`, `ok`, `cancelled` or a failure
-    kind; `seconds` only where it is `ok`."""
+    """A trial timed once more, in round `turn`. `outcome` is `pending`, `ok`, `cancelled` or a failure kind;
+    `seconds` only where it is `ok`. `number` is that within its job, which may be another one."""
 
+    trial: str
     number: int
     turn: int
     outcome: str
     seconds: float | None
     samples: tuple[float, ...]
     worker: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SearchState:
-    """How complete the search behind a best-known schedule is: `done` of `asked` trials; the job's state."""
-
-    done: int
-    asked: int
-    state: JobState
-
-
-@dataclass(frozen=True, slots=True)
-class BestSchedule:
-    """The best-known schedule of a workload for a target on a kind of hardware, with the evidence for it."""
-
-    workload: str
-    target: str
-    hardware: str
-    trace: str
-    seconds: float
-    samples: tuple[float, ...]
-    error: float
-    trial: str
-    job: str
-    worker: str | None
-    measured_at: float
-    codegen_version: str
-    search: SearchState
-    kind: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from .job_control_store import JobControlStore
 from .leadership import Leadership
 from .records import (
     NO_LIMITS,
-    BestSchedule,
     Event,
     Hardware,
     Job,
@@ -39,6 +38,7 @@ from .records import (
     Workload,
 )
 from .retention_store import RetentionStore
+from .schedule_store import ScheduleStore
 from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
 
@@ -211,41 +211,20 @@ class HistoryStore(Protocol):
     def known(self, job_id: str) -> Known:
         """What `put_warm_start` was told; none where nothing was put."""
 
-    def time_again(self, job_id: str, epoch: int, turn: int, numbers: Sequence[int]) -> None:
-        """Have workers time these trials once more, in this order, ahead of other work: round `turn`.
+    def time_again(
+        self, job_id: str, epoch: int, turn: int, trials: Sequence[str], device: str | None = None
+    ) -> None:
+        """Have workers time these trials, by id, once more, in this order, ahead of other work: round `turn`;
+        with `device`, that worker alone. They are of this job, or of another one of the same key.
 
         What a trial was settled with stays as it is; no best is given to beat. Asked for a turn again: no
         effect; for another turn while one is pending: that one becomes `cancelled`. Once the job has ended
-        nobody times it any more. InvalidValue for a trial without a time of its own, StaleSearch, JobOver.
+        nobody times it any more. InvalidValue for a trial without a time of its own or of another key,
+        StaleSearch, JobOver.
         """
 
     def retimings(self, job_id: str) -> list[Retiming]:
         """All rounds of a job, by turn, in the order that was asked for."""
-
-
-class ScheduleStore(Protocol):
-    """Best-known schedules, one for each (workload, target, hardware).
-
-    A result becomes best in the transaction that settles it, if it is faster than the one that stands, was
-    checked against the reference, is not `censored`, and a codegen version is known.
-    """
-
-    def best(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
-        """The best-known schedule of exactly this key, or None. One indexed query, whatever is stored."""
-
-    def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
-        """Trial `number` of a job won the final rounds, in which it took these seconds; what is best-known
-        now.
-
-        Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
-        single reading was the luckier one, and of anything slower. Raises NotFound, InvalidValue for a trial
-        without a time, and StaleSearch.
-        """
-
-    def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
-        """Never serve this trial's schedule again; returns what is best-known for its key now.
-
-        May be repeated."""
 
 
 class TokenStore(Protocol):

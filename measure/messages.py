@@ -85,7 +85,8 @@ class MeasureInput(Message):
     """One candidate to measure: `trace` replayed on `workload` for `target`, on the inputs of `input_seed`.
 
     `attempt` is the fencing token of this item's grant. `best_seconds`, when known, lets a trial that is
-    clearly slower stop early as `censored`; without it there is no race.
+    clearly slower stop early as `censored`; without it there is no race. `traceparent` (W3C Trace Context)
+    names the trace of the request that made the job, for logs.
     """
 
     item: Identifier
@@ -96,6 +97,7 @@ class MeasureInput(Message):
     input_seed: Annotated[int, Bound(0, MAX_INTEGER)] = 0
     limits: Limits = field(default_factory=Limits)
     best_seconds: Positive | None = None
+    traceparent: Annotated[str, Size(64)] | None = None
 
     @property
     def threads(self) -> int:

@@ -20,6 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tilewright.service.api_child", description=__doc__)
     parser.add_argument("--socket", required=True, type=int, help="descriptor of the listening socket")
     parser.add_argument("--parent", required=True, type=int, help="id of the process to end with")
+    parser.add_argument("--place", type=int, default=0, help="its number among them")
     said = parser.parse_args(arguments)
     die_with(said.parent)
     # Ctrl-C at the terminal is for the parent, which tells its children.
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     configure(settings.log_format, settings.log_level)
     try:
         with socket.socket(fileno=said.socket) as listener, open_store(settings.db, create=False) as store:
-            serve_api(store, settings, CompilerParser(), Elsewhere(), listener, _say_ready)
+            serve_api(store, settings, CompilerParser(), Elsewhere(), listener, _say_ready, said.place)
     except StoreError as error:
         print(error, file=sys.stderr, flush=True)
         return 1

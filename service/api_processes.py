@@ -33,6 +33,7 @@ _SHORT_LIVES = 5
 class _Place:
     """One of the processes; `short_lives` of it ended in a row soon after they had begun."""
 
+    number: int
     process: subprocess.Popen[bytes] | None = None
     begun: float = 0.0
     short_lives: int = 0
@@ -45,7 +46,7 @@ class ApiProcesses:
     def __init__(self, settings: Settings, listener: socket.socket, count: int) -> None:
         self._settings = settings
         self._listener = listener
-        self._places = [_Place() for _ in range(count)]
+        self._places = [_Place(number) for number in range(count)]
         self._stopping = False
         self._wakeup_reader, self._wakeup_writer = os.pipe()
 
@@ -72,7 +73,7 @@ class ApiProcesses:
         process = subprocess.Popen(
             (
                 *(sys.executable, "-m", "tilewright.service.api_child"),
-                *("--socket", str(descriptor), "--parent", str(os.getpid())),
+                *("--socket", str(descriptor), "--parent", str(os.getpid()), "--place", str(place.number)),
             ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -130,7 +131,7 @@ class ApiProcesses:
         processes = [place.process for place in self._places if place.process is not None]
         for process in processes:
             process.terminate()
-        deadline = time.monotonic() + _GRACE_SECONDS
+        deadline = time.monotonic() + self._settings.drain_seconds + _GRACE_SECONDS
         for process in processes:
             try:
                 process.wait(max(0.1, deadline - time.monotonic()))

@@ -46,11 +46,12 @@ def serve_api(
     searching: Searching,
     listener: socket.socket,
     started: Callable[[], None],
+    process: int = 0,
 ) -> None:
     """Serve until SIGTERM or SIGINT, from the main thread; `started` is called once connections are taken."""
     stopping = threading.Event()
     config = uvicorn.Config(
-        create_app(store, settings, searching, parser, stopping),
+        create_app(store, settings, searching, parser, stopping, process),
         log_config=None,  # its entries go where all go
         access_log=False,
         lifespan="off",

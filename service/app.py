@@ -31,11 +31,13 @@ from .routes import (
     builds,
     crashes,
     events,
+    fixed_schedules,
     health,
     jobs,
     leases,
     operators,
     outside,
+    own_token,
     schedules,
     tokens,
     trials,
@@ -53,6 +55,7 @@ ROUTES = (
     outside,
     events,
     operators,
+    fixed_schedules,
     schedules,
     workers,
     leases,
@@ -60,6 +63,7 @@ ROUTES = (
     artifacts,
     crashes,
     tokens,
+    own_token,
     audit,
     health,
     metrics_route,
@@ -72,10 +76,11 @@ def create_app(
     dispatcher: Searching,
     parser: WorkloadParser,
     stopping: threading.Event | None = None,
+    process: int = 0,
 ) -> FastAPI:
     """The application over `store`. Setting `stopping` ends long polls and streams, so that a server can
-    end."""
-    metrics = Metrics(store.census, parser.codegen_version())
+    end. `process`: its number among several behind one socket."""
+    metrics = Metrics(store.census, parser.codegen_version(), process)
     store.watch(metrics.transaction)
     stopping = stopping or threading.Event()
     fresh = Fresh(store)

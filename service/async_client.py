@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Self
 
 import anyio
 import httpx
 
 from ..measure.messages import SourceUnreachable
-from . import verbs
+from . import schedule_verbs, verbs
 from .async_transport import AsyncTransport
 from .best_lookup import BestLookup, RemoteSchedule
 from .calls import AsyncListing, AsyncVerb, Call
@@ -46,6 +46,20 @@ class AsyncClient:
     tokens = AsyncListing(verbs.tokens)
     revoke_token = AsyncVerb(verbs.revoke_token)
     audit = AsyncListing(verbs.audit)
+    nearby = AsyncVerb(schedule_verbs.nearby)
+    report = AsyncVerb(schedule_verbs.report)
+    schedules = AsyncListing(schedule_verbs.schedules)
+    explain = AsyncVerb(schedule_verbs.explain)
+    pin = AsyncVerb(schedule_verbs.pin)
+    unpin = AsyncVerb(schedule_verbs.unpin)
+    pins = AsyncVerb(schedule_verbs.pins)
+    freeze = AsyncVerb(schedule_verbs.freeze)
+    unfreeze = AsyncVerb(schedule_verbs.unfreeze)
+    freezes = AsyncVerb(schedule_verbs.freezes)
+    changed_since = AsyncVerb(schedule_verbs.changed_since)
+    retire = AsyncVerb(schedule_verbs.retire)
+    export_lines = AsyncVerb(schedule_verbs.export_lines)
+    import_lines = AsyncVerb(schedule_verbs.import_lines)
 
     def __init__(
         self,
@@ -81,9 +95,20 @@ class AsyncClient:
         with anyio.fail_after(call.within):
             return await self._transport.run(call.on(self._transport))
 
-    async def best(self, workload: str, target: str, hardware: str) -> RemoteSchedule | None:
-        """The best-known schedule by keys, or None. Answers within a second or raises ConnectionError."""
-        return await AsyncVerb(self._lookup.flow).__get__(self, AsyncClient)((workload, target, hardware))
+    async def best(
+        self,
+        workload: str,
+        target: str,
+        hardware: str,
+        freeze: str | None = None,
+        *,
+        allow: Sequence[str] = (),
+    ) -> RemoteSchedule | None:
+        """The schedule by keys, or None; with `freeze`, the one that was best-known when that was made.
+        `allow`: what the server may answer beside it, `same_family`, `transferred`, `default`. Answers within
+        a second or raises ConnectionError."""
+        key = (workload, target, hardware)
+        return await AsyncVerb(self._lookup.flow).__get__(self, AsyncClient)(key, freeze, allow)
 
     async def events(self, job: str, *, after: int = 0) -> AsyncIterator[EventView]:
         """The events of a job after number `after`, as they happen, until the job's last one.

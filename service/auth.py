@@ -218,10 +218,12 @@ def _hostname(url: str) -> str:
 
 CanWriteJobs = Annotated[Principal, Depends(Requires("jobs:write", anonymous=True))]
 CanReadJobs = Annotated[Principal, Depends(Requires("jobs:write", "schedules:read", anonymous=True))]
-CanReadSchedules = Annotated[Principal, Depends(Requires("schedules:read", "jobs:write", anonymous=True))]
+CanReadSchedules = Annotated[
+    Principal, Depends(Requires("schedules:read", "schedules:write", "jobs:write", anonymous=True))
+]
+CanWriteSchedules = Annotated[Principal, Depends(Requires("schedules:write", anonymous=True))]
 CanReadWorkers = Annotated[Principal, Depends(Requires("worker", "jobs:write"))]
 IsWorker = Annotated[Principal, Depends(Requires("worker"))]
-CanWriteSchedules = Annotated[Principal, Depends(Requires("schedules:write"))]
 IsBuilder = Annotated[Principal, Depends(Requires("builder"))]
 IsDevice = Annotated[Principal, Depends(Requires("worker", "builder"))]
 IsAdmin = Annotated[Principal, Depends(Requires("admin"))]

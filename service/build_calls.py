@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ..db.build_records import BuildItem, BuildResult
 from ..db.fleet_records import Lease as LeaseRecord
-from ..db.fleet_records import LeaseItem
+from ..db.fleet_records import LeaseItem, Worker
 from ..measure.messages import Limits
 from ..measure.run_only.messages import (
     ArtifactRef,
@@ -18,6 +18,7 @@ from ..measure.run_only.messages import (
     RunInput,
     RunLease,
 )
+from .errors import AttachAgain
 from .lease_calls import failure_detail
 from .settings import Settings
 
@@ -50,6 +51,16 @@ def build_result(answer: BuildAnswer) -> BuildResult:
         failure_detail=failure_detail(failure),
         build_seconds=answer.build_seconds,
     )
+
+
+def check_codegen(worker: Worker, codegen: str) -> None:
+    """Raises AttachAgain for a device that attached when its builders had another code generator: its results
+    would count as those of that one."""
+    if worker.run_only and worker.codegen_version != codegen:
+        raise AttachAgain(
+            f"the code generator has version {codegen} now, and had {worker.codegen_version} when worker "
+            f"{worker.id} attached"
+        )
 
 
 def run_lease(lease: LeaseRecord, settings: Settings) -> RunLease:

@@ -14,7 +14,7 @@ from .parent_death import die_with
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tilewright.service.builder_child", description=__doc__)
-    parser.add_argument("--db", required=True, help="URL of the database")
+    parser.add_argument("--db", required=True, help="URL of the database; - reads it from stdin")
     parser.add_argument("--name", required=True, help="who holds the builds")
     parser.add_argument("--settings", default="{}", help="the server's settings that matter here, as JSON")
     parser.add_argument("--parent", type=int, help="id of the process to end with")
@@ -28,9 +28,10 @@ def main(arguments: list[str] | None = None) -> int:
     from .build_store_source import StoreBuilds
     from .settings import load
 
+    db = sys.stdin.read() if said.db == "-" else said.db
     settings = load(json.loads(said.settings), {}).settings
     try:
-        with open_store(said.db, create=False) as store, Workbench() as bench:
+        with open_store(db, create=False) as store, Workbench() as bench:
             return int(run(StoreBuilds(store, settings, said.name), bench))
     except StoreError as error:
         print(error, file=sys.stderr, flush=True)

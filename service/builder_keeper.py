@@ -26,7 +26,7 @@ _PASSED_ON = ("build_seconds", "run_seconds", "memory_bytes", "max_artifact_byte
 
 
 def builder_command(settings: Settings) -> BuilderCommand:
-    """The command that builds on the settings' database."""
+    """The command that builds on the database whose url it reads from stdin."""
     passed = json.dumps({name: getattr(settings, name) for name in _PASSED_ON})
 
     def command(name: str) -> Sequence[str]:
@@ -34,7 +34,7 @@ def builder_command(settings: Settings) -> BuilderCommand:
             sys.executable,
             "-m",
             "tilewright.service.builder_child",
-            *("--db", settings.db, "--name", name, "--settings", passed, "--parent", str(os.getpid())),
+            *("--db", "-", "--name", name, "--settings", passed, "--parent", str(os.getpid())),
         )
 
     return command
@@ -42,19 +42,21 @@ def builder_command(settings: Settings) -> BuilderCommand:
 
 class BuilderKeeper:
     """`start` begins a thread that looks every `interval` seconds; `stop` ends it and the builder. A builder
-    that died is started again after longer and longer pauses, and its builds go back at once; one that nobody
-    needed for `idle_seconds` is ended."""
+    reads what is `said` from its stdin. One that died is started again after longer and longer pauses, and
+    its builds go back at once; one that nobody needed for `idle_seconds` is ended."""
 
     def __init__(
         self,
         store: Store,
         command: BuilderCommand,
         *,
+        said: str = "",
         interval: float = 0.5,
         idle_seconds: float = 60.0,
     ) -> None:
         self._store = store
         self._command = command
+        self._said = said
         self._interval = interval
         self._idle_seconds = idle_seconds
         self._process: SearchProcess | None = None
@@ -110,7 +112,7 @@ class BuilderKeeper:
                 self._store.release_builds(self._name)
         elif self._process is None and now >= self._again_at:
             self._name = f"server-{secrets.token_hex(8)}"
-            self._process = SearchProcess(self._command(self._name))
+            self._process = SearchProcess(self._command(self._name), self._said)
             log.info("a builder runs as process %d", self._process.pid)
 
     def _bury(self, process: SearchProcess) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import httpx
 
 from ..measure.messages import NotATilewright, SourceUnreachable
-from . import verbs
+from . import schedule_verbs, verbs
 from .best_lookup import BestLookup, RemoteSchedule
 from .calls import Call, Listing, Verb
 from .deadline import within
@@ -48,6 +48,20 @@ class Client:
     tokens = Listing(verbs.tokens)
     revoke_token = Verb(verbs.revoke_token)
     audit = Listing(verbs.audit)
+    nearby = Verb(schedule_verbs.nearby)
+    report = Verb(schedule_verbs.report)
+    schedules = Listing(schedule_verbs.schedules)
+    explain = Verb(schedule_verbs.explain)
+    pin = Verb(schedule_verbs.pin)
+    unpin = Verb(schedule_verbs.unpin)
+    pins = Verb(schedule_verbs.pins)
+    freeze = Verb(schedule_verbs.freeze)
+    unfreeze = Verb(schedule_verbs.unfreeze)
+    freezes = Verb(schedule_verbs.freezes)
+    changed_since = Verb(schedule_verbs.changed_since)
+    retire = Verb(schedule_verbs.retire)
+    export_lines = Verb(schedule_verbs.export_lines)
+    import_lines = Verb(schedule_verbs.import_lines)
 
     def __init__(
         self,
@@ -96,9 +110,20 @@ class Client:
 
         return request() if call.within is None else within(call.within, request)
 
-    def best(self, workload: str, target: str, hardware: str) -> RemoteSchedule | None:
-        """The best-known schedule by keys, or None. Answers within a second or raises ConnectionError."""
-        return Verb(self._lookup.flow).__get__(self, Client)((workload, target, hardware))
+    def best(
+        self,
+        workload: str,
+        target: str,
+        hardware: str,
+        freeze: str | None = None,
+        *,
+        allow: Sequence[str] = (),
+    ) -> RemoteSchedule | None:
+        """The schedule by keys, or None; with `freeze`, the one that was best-known when that was made.
+        `allow`: what the server may answer beside it, `same_family`, `transferred`, `default`. Answers within
+        a second or raises ConnectionError."""
+        key = (workload, target, hardware)
+        return Verb(self._lookup.flow).__get__(self, Client)(key, freeze, allow)
 
     def events(self, job: str, *, after: int = 0) -> Iterator[EventView]:
         """The events of a job after number `after`, as they happen, until the job's last one.

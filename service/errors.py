@@ -144,6 +144,10 @@ class ProtocolRefused(ServiceError):
     status, code, title = 426, "protocol-refused", "This server does not speak the worker's protocol"
 
 
+class AttachAgain(ServiceError):
+    status, code, title = 409, "attach-again", "The worker must attach again"
+
+
 class NotReady(ServiceError):
     status, code, title = 503, "not-ready", "The server cannot serve yet"
 

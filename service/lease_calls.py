@@ -23,10 +23,13 @@ from ..measure.messages import (
 )
 from .errors import ProtocolRefused
 from .settings import Settings
+from .traces import traceparent
 
 DRAIN_HEADER = "Tilewright-Worker"
 # A lease that is lost has no time left, and the protocol has no word for zero.
 _NO_TIME = 0.001
+_TRACED_PROTOCOL = 2
+"""The first one whose lease items may carry a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,14 @@ def lease_message(lease: LeaseRecord, settings: Settings) -> Lease:
     )
 
 
+def in_protocol(lease: dict[str, Any], protocol: int) -> dict[str, Any]:
+    """A lease's JSON without what workers of this protocol would refuse as unknown."""
+    if protocol < _TRACED_PROTOCOL:
+        for item in lease["items"]:
+            item.pop("traceparent", None)
+    return lease
+
+
 def update_message(state: LeaseState) -> LeaseUpdate:
     return LeaseUpdate(
         cancelled=tuple(state.cancelled), drain=state.drain, ttl_seconds=max(state.ttl, _NO_TIME)
@@ -170,6 +181,7 @@ def _item(item: LeaseItem, limits: Limits) -> MeasureInput:
         input_seed=item.input_seed,
         limits=limits,
         best_seconds=item.best_seconds,
+        traceparent=traceparent(item.trace_id),
     )
 
 

@@ -37,7 +37,7 @@ class BodyLimits:
         if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH", "DELETE"):
             await self._app(scope, receive, send)
             return
-        is_artifact = scope["method"] == "PUT" and scope["path"].startswith(_ARTIFACTS)
+        is_artifact = scope["path"].startswith(_ARTIFACTS)
         try:
             body = await self._read(Headers(scope=scope), receive, is_artifact)
             if body is None:

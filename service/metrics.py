@@ -1,15 +1,17 @@
 """What Prometheus reads: this process' requests and transactions, and how many there are of what in the
 database.
 
-With several API processes each answers for itself: its counters are to be summed, and the gauges, which all
-of them read from one database, are not. No label is anything that a client may choose.
+With several API processes behind one socket a scrape reaches one of them: what it counts itself has its
+number as the label `process`, so that the series of the others are not taken for its own; they are to be
+summed. The gauges, which all of them read from one database, are not. No label is anything that a client may
+choose.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -31,8 +33,10 @@ NO_ROUTE = "none"
 class Metrics:
     """A registry of its own: two applications in one process do not share what they count."""
 
-    def __init__(self, census: Callable[[], Census], codegen: str) -> None:
+    def __init__(self, census: Callable[[], Census], codegen: str, process: int = 0) -> None:
         self.registry = CollectorRegistry()
+        self._process = str(process)
+        self._database = CollectorRegistry()
         self.requests = Counter(
             "tilewright_http_requests",
             "Requests answered.",
@@ -72,15 +76,31 @@ class Metrics:
             registry=self.registry,
         )
         build.labels(version("tilewright"), codegen, str(PROTOCOL)).set(1)
-        self.registry.register(_FromDatabase(census))
+        self._database.register(_FromDatabase(census))
 
     def text(self) -> bytes:
         """The exposition. Where the database does not answer, what comes from it is missing, and
         `tilewright_database_up` is 0."""
-        return generate_latest(self.registry)
+        own = generate_latest(_Labelled(self.registry, {"process": self._process}))
+        return own + generate_latest(self._database)
 
     def transaction(self, kind: str, seconds: float) -> None:
         self.database_seconds.labels(kind).observe(seconds)
+
+
+class _Labelled:
+    """What a registry holds, with the same labels on every sample."""
+
+    def __init__(self, registry: CollectorRegistry, labels: Mapping[str, str]) -> None:
+        self._registry = registry
+        self._labels = labels
+
+    def collect(self) -> Iterator[Metric]:
+        for family in self._registry.collect():
+            family.samples = [
+                sample._replace(labels={**sample.labels, **self._labels}) for sample in family.samples
+            ]
+            yield family
 
 
 class _FromDatabase:

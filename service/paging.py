@@ -13,7 +13,7 @@ from fastapi import Query
 from .errors import InvalidRequest
 
 # What lists go on after: ids and numbers.
-_IS_PLACE = re.compile(r"[A-Za-z0-9_]{1,64}")
+_IS_PLACE = re.compile(r"[A-Za-z0-9_]{1,256}")
 
 PageSize = Annotated[int, Query(ge=1, le=500, description="entries of one page")]
 PageToken = Annotated[str | None, Query(max_length=1000, description="next_page_token of the page before")]

@@ -9,7 +9,7 @@ from typing import Any
 from ..db.fleet_records import Crash, Worker, WorkerChange
 from ..db.fleet_store import MAX_LOSSES
 from ..db.health_records import HealthCheck, WorkerBaseline
-from ..db.records import BestSchedule, Job, Known, Token, Trial
+from ..db.records import Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .views import (
@@ -21,8 +21,6 @@ from .views import (
     JobView,
     ModelView,
     ProgressView,
-    ScheduleView,
-    SearchView,
     TargetView,
     TimeView,
     TokenView,
@@ -103,29 +101,10 @@ class Presenter:
         single reading may have been luckier."""
         if job.state not in FINAL_JOB_STATES or job.hardware is None:
             return None
-        best = self._store.best(job.workload, job.target, job.hardware)
+        best = self._store.standing(job.workload, job.target, job.hardware)
         if best is not None and best.job == job.id:
             return self._store.trial(best.trial)
         return self._store.crowned_trial(job.id)
-
-    def schedule(self, best: BestSchedule) -> ScheduleView:
-        return ScheduleView(
-            kind=best.kind,
-            reason=best.reason,
-            workload=best.workload,
-            target=best.target,
-            hardware=best.hardware,
-            trace=json.loads(best.trace),
-            seconds=best.seconds,
-            samples=list(best.samples),
-            error=best.error,
-            job=best.job,
-            trial=best.trial,
-            worker=best.worker,
-            measured_at=best.measured_at,
-            codegen=best.codegen_version,
-            search=SearchView(done=best.search.done, asked=best.search.asked, state=best.search.state),
-        )
 
     def worker(self, worker: Worker, now: float) -> WorkerView:
         return WorkerView(

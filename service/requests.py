@@ -232,3 +232,38 @@ class ClearCrashRequest(Request):
 
     candidate: str = Field(min_length=1, max_length=256)
     hardware: str = Field(min_length=1, max_length=256)
+
+
+class ReportRequest(Request):
+    """Why a schedule does not replay, as the compiler says it."""
+
+    reason: str = Field(min_length=1, max_length=16_384)
+
+
+class RetireRequest(Request):
+    """Why a schedule is not to be served any more."""
+
+    reason: str = Field(min_length=1, max_length=16_384)
+
+
+class PinRequest(Request):
+    """What is wanted for a key; `trial` null: the default schedule."""
+
+    workload: HardwareKey
+    target: HardwareKey
+    hardware: HardwareKey
+    trial: str | None = Field(max_length=256)
+    note: str = Field("", max_length=4096, description="why, for people")
+
+
+class FreezeRequest(Request):
+    """A freeze to make."""
+
+    name: str = Field(min_length=1, max_length=256)
+    note: str = Field("", max_length=4096, description="what for, for people")
+
+
+class ImportRequest(Request):
+    """Records of another store, a line each, as its export writes them."""
+
+    lines: list[Annotated[str, Field(max_length=8 << 20)]] = Field(min_length=1, max_length=1000)

@@ -51,7 +51,7 @@ def serve(
             on_crash=lambda: os.kill(os.getpid(), signal.SIGTERM),
         )
 
-    keeper = BuilderKeeper(store, builder_command(settings))
+    keeper = BuilderKeeper(store, builder_command(settings), said=settings.db)
     retention = Retention(store, settings.retention_days)
 
     def started() -> None:

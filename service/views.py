@@ -246,34 +246,6 @@ class EventView(View):
     data: dict[str, Any]
 
 
-class SearchView(View):
-    """How complete the search behind a schedule is."""
-
-    done: int
-    asked: int
-    state: str
-
-
-class ScheduleView(View):
-    """The best-known schedule, and how it was found."""
-
-    kind: str
-    reason: str
-    workload: str
-    target: str
-    hardware: str
-    trace: dict[str, Any]
-    seconds: float
-    samples: list[float]
-    error: float | None = None
-    job: str
-    trial: str
-    worker: str | None = None
-    measured_at: float
-    codegen: str
-    search: SearchView
-
-
 class WorkerView(View):
     """A worker. `state`: registering, online, busy, draining, paused, quarantined, offline or retired, since
     `state_at`, with the `reason`; a pause ends at `until`. It holds `lease` and runs `trial` now. `settled`
@@ -297,6 +269,7 @@ class WorkerView(View):
     failed: int = 0
     registered_at: float | None = None
     seen_seconds_ago: float | None = None
+    run_only: bool = False
 
 
 class HealthCheckView(View):
@@ -365,6 +338,13 @@ class TokenView(View):
     max_jobs: int | None = None
     max_trials: int | None = None
     rate: float | None = None
+
+
+class OwnTokenView(View):
+    """The token of a request; `now` is the server's time."""
+
+    token: TokenView | None
+    now: float
 
 
 class NewTokenView(View):

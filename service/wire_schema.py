@@ -8,6 +8,7 @@ import types
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ..measure.health_messages import HealthReport, HealthUpdate
 from ..measure.messages import (
     MAX_BATCH,
     PROTOCOL,
@@ -70,6 +71,7 @@ _HELD: Schema = {
 CALLS: Mapping[str, Schema] = {
     "attach_worker": {"$ref": f"{_REF}WorkerHello"},
     "detach_worker": _call(),
+    "report_health": _call(report={"$ref": f"{_REF}HealthReport"}),
     "take_lease": _call(max_items=_COUNT, wait_seconds=_SECONDS),
     "start_item": _call(item=_ID, attempt={"type": "integer", "minimum": 0, "maximum": 2**31}),
     "renew_lease": _call(),
@@ -89,6 +91,7 @@ CALLS: Mapping[str, Schema] = {
 
 ANSWERS: Mapping[str, Schema] = {
     "attach_worker": {"$ref": f"{_REF}Registration"},
+    "report_health": {"$ref": f"{_REF}HealthUpdate"},
     "take_lease": {"anyOf": [{"$ref": f"{_REF}Lease"}, {"$ref": f"{_REF}RunLease"}]},
     "take_builds": {"$ref": f"{_REF}BuildLease"},
     "start_item": {"$ref": f"{_REF}LeaseUpdate"},
@@ -101,12 +104,16 @@ ANSWERS: Mapping[str, Schema] = {
 _KINDS = (
     WorkerHello,
     Registration,
+    HealthReport,
+    HealthUpdate,
     Lease,
     RunLease,
     LeaseUpdate,
     MeasureResult,
     BuildLease,
     BuildAnswer,
+    HealthReport,
+    HealthUpdate,
 )
 
 

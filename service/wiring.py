@@ -4,7 +4,7 @@ application."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +13,9 @@ import rfc8785
 from ..compiler import CODEGEN_VERSION, interpret, ir, topi
 from ..compiler.schedule import ScheduleError, Trace, TraceError
 from ..compiler.target import Hardware, Target, TargetError
-from .workloads import SpecError, TargetSpec, Workload, check_knobs
+from ..db.schedule_store import ScheduleStore
+from . import judging
+from .workloads import CheckedRecord, Near, SpecError, TargetSpec, Workload, check_knobs
 
 
 def workload_key_of(program: str) -> str:
@@ -72,6 +74,33 @@ class CompilerParser:
 
     def flops(self, program: str) -> float | None:
         return float(ir.flop_count(ir.from_json(json.loads(program)))) or None
+
+    def why_not(self, program: str, target: str, trace: str) -> str | None:
+        return judging.why_not(program, target, trace)
+
+    def nearest(
+        self,
+        source: ScheduleStore,
+        program: str,
+        target: str,
+        hardware: str,
+        facts: Mapping[str, Any],
+        allow: Sequence[str],
+    ) -> tuple[Near | None, str]:
+        return judging.nearest(source, program, target, hardware, facts, allow)
+
+    def default_trace(self, program: str, target: str) -> str:
+        return judging.default_trace(program, target)
+
+    def record(
+        self,
+        program: Mapping[str, Any],
+        target: Mapping[str, Any],
+        facts: Mapping[str, Any],
+        trace: Mapping[str, Any],
+        codegen: str,
+    ) -> CheckedRecord:
+        return judging.checked_record(program, target, facts, trace, codegen)
 
     @lru_cache(maxsize=1)  # noqa: B019 - one parser lives as long as its server
     def operators(self) -> Mapping[str, Mapping[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..measure.health_messages import HealthReport, HealthUpdate
@@ -23,7 +23,9 @@ from ..measure.messages import (
     VersionRefused,
     WorkerHello,
 )
+from .traces import trace_id_of
 from .transport import ApiError, Transport
+from .worker_logs import log
 
 M = TypeVar("M", Registration, Lease, LeaseUpdate, HealthUpdate)
 
@@ -44,6 +46,7 @@ class WorkerClient:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._identity: dict[str, Any] = {}
+        self._traces: dict[str, str] = {}
 
     def register(self, hello: WorkerHello) -> Registration:
         answer = self._post("/v1/workers", hello.to_json())
@@ -58,17 +61,26 @@ class WorkerClient:
     def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
         body = {**self._identity, "max_items": max_items, "wait_seconds": wait_seconds}
         answer = self._post("/v1/leases", body, timeout=self._transport.timeout + wait_seconds)
-        return None if answer is None else self._read(Lease, answer)
+        if answer is None:
+            return None
+        granted = self._read(Lease, answer)
+        self._traces = {item.item: item.traceparent for item in granted.items if item.traceparent}
+        return granted
 
     def start(self, lease: str, item: str, attempt: int) -> None:
-        self._call(lease, "start", {"item": item, "attempt": attempt})
+        log.debug("starts", extra=self._ids(lease, item))
+        self._call(lease, "start", {"item": item, "attempt": attempt}, self._traces.get(item))
 
     def renew(self, lease: str) -> LeaseUpdate:
         return self._read(LeaseUpdate, self._call(lease, "renew", {}))
 
     def settle(self, lease: str, results: Sequence[MeasureResult]) -> LeaseUpdate:
         said = {"results": [result.to_json() for result in results]}
-        return self._read(LeaseUpdate, self._call(lease, "settle", said))
+        for result in results:
+            came = f"{result.seconds:.6g} s" if result.failure is None else result.failure.kind
+            log.debug("settles: %s", came, extra=self._ids(lease, result.item))
+        trace = next((self._traces[r.item] for r in results if r.item in self._traces), None)
+        return self._read(LeaseUpdate, self._call(lease, "settle", said, trace))
 
     def release(self, lease: str) -> None:
         self._call(lease, "release", {})
@@ -82,14 +94,30 @@ class WorkerClient:
         if self._identity:
             self._post(f"/v1/workers/{self._identity['worker']}:leave", self._identity)
 
-    def _call(self, lease: str, verb: str, said: dict[str, Any]) -> Any:
-        return self._post(f"/v1/leases/{lease}:{verb}", {**self._identity, **said})
+    def _ids(self, lease: str, item: str) -> dict[str, str]:
+        trace = trace_id_of(self._traces.get(item, ""))
+        ids = {"worker": self._identity.get("worker", ""), "lease": lease, "trial": item}
+        return ids | ({"trace_id": trace} if trace else {})
 
-    def _post(self, path: str, body: dict[str, Any], *, timeout: float | None = None) -> Any:
+    def _call(self, lease: str, verb: str, said: dict[str, Any], trace: str | None = None) -> Any:
+        """`trace`: the traceparent of what it is about, so that the server's log says so too."""
+        path = f"/v1/leases/{lease}:{verb}"
+        return self._post(path, {**self._identity, **said}, headers={"traceparent": trace} if trace else {})
+
+    def _post(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         """The answer's JSON, None for an empty one. Raises a SourceError."""
         try:
             # The worker has its own patience with a server that is out of reach.
-            answer = self._transport.request("POST", path, json=body, timeout=timeout, retry=False)
+            answer = self._transport.request(
+                "POST", path, json=body, timeout=timeout, headers=headers, retry=False
+            )
         except ApiError as error:
             raise as_source_error(error) from error
         return None if answer.status_code == 204 else answer.json()

@@ -3,9 +3,11 @@ one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from ..db.schedule_store import ScheduleStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,33 @@ class TargetSpec:
 
     key: str
     description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A schedule of another key that applies to a program: how it was found, its trace as JSON text, and the
+    trial that it comes from."""
+
+    kind: str
+    reason: str
+    trace: str
+    trial: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRecord:
+    """What a record of another store holds, with its keys as this compiler makes them; JSON texts."""
+
+    workload: str
+    name: str
+    program: str
+    script: str
+    structure: str
+    target: str
+    description: str
+    hardware: str
+    trace: str
+    candidate: str
 
 
 class SpecError(Exception):
@@ -61,11 +90,47 @@ class WorkloadParser(Protocol):
     def flops(self, program: str) -> float | None:
         """Floating-point operations of one call of a stored program; None where they cannot be counted."""
 
+    def why_not(self, program: str, target: str, trace: str) -> str | None:
+        """Why a stored trace makes no code of a stored program for a stored target; None where it does."""
+
+    def nearest(
+        self,
+        source: ScheduleStore,
+        program: str,
+        target: str,
+        hardware: str,
+        facts: Mapping[str, Any],
+        allow: Sequence[str],
+    ) -> tuple[Near | None, str]:
+        """The first schedule of another key that is allowed, applies and has code, and why those before it
+        did not do."""
+
+    def default_trace(self, program: str, target: str) -> str:
+        """The trace of the default schedule. Raises SpecError where there is none."""
+
+    def record(
+        self,
+        program: Mapping[str, Any],
+        target: Mapping[str, Any],
+        facts: Mapping[str, Any],
+        trace: Mapping[str, Any],
+        codegen: str,
+    ) -> CheckedRecord:
+        """What a record of another store holds. Raises SpecError with a pointer to the part that is wrong."""
+
     def operators(self) -> Mapping[str, Mapping[str, Any]]:
         """The JSON Schema of each operator of the library, by its name."""
 
     def codegen_version(self) -> str:
         """The version of the code generator, part of a candidate's identity."""
+
+
+MOST_KNOBS = 100
+
+
+def escaped(name: str) -> str:
+    """A name in a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def check_knobs(said: Mapping[str, Any]) -> None:
@@ -80,3 +145,8 @@ def check_knobs(said: Mapping[str, Any]) -> None:
     knobs = said["knobs"]
     if not isinstance(knobs, Mapping) or not all(type(value) is int for value in knobs.values()):
         raise SpecError("must be integers by the names of knobs", "/knobs")
+    if len(knobs) > MOST_KNOBS:
+        raise SpecError(f"names {len(knobs)} knobs; a sketch has at most {MOST_KNOBS}", "/knobs")
+    for name, value in knobs.items():
+        if not 1 <= value < 2**63:
+            raise SpecError(f"must be an integer of 1 to 2**63 - 1, got {value}", f"/knobs/{escaped(name)}")

@@ -7,7 +7,7 @@ and under the same conditions, and the medians decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -22,11 +22,13 @@ SOLO_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Crowned:
-    """The winner, and the times that each contender took in the final rounds, by trial number. `times` is
-    empty where there was nothing to decide; the winner's seconds are then those of the search."""
+    """The winner among the search's own, and the times that each contender and each rival took in the final
+    rounds, by trial number; rivals' are below 0. `times` is empty where there was nothing to decide; the
+    winner's seconds are then those of the search. `failed`: how others failed now."""
 
     winner: Trial
     times: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    failed: dict[int, Outcome] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -41,7 +43,8 @@ class Crowned:
 class Crowning:
     """`finalists` trials within `within` of the fastest are timed in `rounds` rounds, in alternating order so
     that a drift of the machine favours nobody. From the second round on, one whose every time is above all
-    times of the leader drops out. `always`: even a fastest trial that has no rival is timed again."""
+    times of the leader drops out. What stands as best-known by another search is timed among them.
+    `always`: even a fastest trial that has no rival is timed again."""
 
     finalists: int = 3
     within: float = 0.05
@@ -59,16 +62,28 @@ class Crowning:
         limit = timed[0][0] * (1 + self.within) if timed else 0.0
         return [trial for seconds, trial in timed[: self.finalists] if seconds <= limit]
 
-    def final(self, history: Sequence[Trial]) -> Final:
-        """The final rounds of these trials, before the first of them."""
+    def final(self, history: Sequence[Trial], rivals: Sequence[Trial] = ()) -> Final:
+        """The final rounds of these trials, before the first of them. `rivals` are of other searches, with
+        numbers below 0: they take part where the fastest comes near to one or leaves it behind, and where
+        they are several, between which nobody has decided."""
         contenders = self.contenders(history)
+        if contenders and (len(rivals) > 1 or any(self._comes_near(contenders[0], one) for one in rivals)):
+            contenders += rivals
         alone = SOLO_ROUNDS if self.always and contenders else 0
         return Final(contenders, self.rounds if len(contenders) > 1 else alone)
 
-    def crown(self, history: Sequence[Trial], measure: Callable[[Trial], Outcome]) -> Crowned | None:
+    def _comes_near(self, own: Trial, rival: Trial) -> bool:
+        return (rival.outcome.seconds or 0.0) * (1 + self.within) >= (own.outcome.seconds or 0.0)
+
+    def crown(
+        self,
+        history: Sequence[Trial],
+        measure: Callable[[Trial], Outcome],
+        rivals: Sequence[Trial] = (),
+    ) -> Crowned | None:
         """The best of all trials; None where none has a time. `measure` times a trial's candidate again, with
         no early stop; one that fails now is out."""
-        final = self.final(history)
+        final = self.final(history, rivals)
         while due := final.due:
             final.take([measure(trial) for trial in due])
         return final.crowned
@@ -85,6 +100,7 @@ class Final:
     turn: int = 0
     racing: list[Trial] = field(init=False)
     times: dict[int, list[float]] = field(init=False)
+    failed: dict[int, Outcome] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.racing = list(self.contenders)
@@ -102,6 +118,7 @@ class Final:
         for trial, outcome in zip(self.due, outcomes, strict=True):
             if outcome.seconds is None:
                 del self.times[trial.candidate.number]
+                self.failed[trial.candidate.number] = outcome
             else:
                 self.times[trial.candidate.number].append(outcome.seconds)
         self.racing = [trial for trial in self.racing if trial.candidate.number in self.times]
@@ -111,13 +128,17 @@ class Final:
 
     @property
     def crowned(self) -> Crowned | None:
-        """The best as it stands; None where there was no contender."""
+        """The best of the search's own as it stands; None where there was no contender."""
         final = {number: tuple(taken) for number, taken in self.times.items() if taken}
-        timed = [trial for trial in self.racing if trial.candidate.number in final]
+        timed = _own(self.racing, final) or _own(self.contenders, final)
         if not timed:
-            return Crowned(self.contenders[0]) if self.contenders else None
+            return Crowned(self.contenders[0], failed=self.failed) if self.contenders else None
         winner = min(timed, key=lambda trial: (median(final[trial.candidate.number]), trial.candidate.number))
-        return Crowned(winner, final)
+        return Crowned(winner, final, self.failed)
+
+
+def _own(trials: Sequence[Trial], timed: Mapping[int, tuple[float, ...]]) -> list[Trial]:
+    return [trial for trial in trials if trial.candidate.number >= 0 and trial.candidate.number in timed]
 
 
 def _in_the_race(racing: Sequence[Trial], times: dict[int, list[float]]) -> list[Trial]:

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 
+from ..db import records
+from ..db.fleet_records import Worker, labels_of
 from ..db.records import Job, Retiming
 from ..db.store import Store
 from .crown import Crowned, Crowning
 from .outcome import Outcome, Trial
+from .rivals import FAULTS, Rivals, rivals_of
 
-__all__ = ["SILENCE_SECONDS", "StoredFinals"]
+__all__ = ["CONFIRMING_SECONDS", "SILENCE_SECONDS", "StoredFinals"]
 
 SILENCE_SECONDS = 60.0
 """So long without a result and the final rounds are over as they stand: the search itself has all it needs,
 and its workers may be gone."""
 
+CONFIRMING_SECONDS = 20.0
+"""So long without a result and the best stays unconfirmed: the second device has other work."""
+
 _TURNS = 64
+_CONFIRMING = 32
+_THERE = ("online", "busy")
 
 
 @dataclass(slots=True)
@@ -38,18 +47,30 @@ class StoredFinals:
     crowning: Crowning = field(default_factory=Crowning)
 
     def run(self, history: Sequence[Trial]) -> Crowned | None:
-        """The best; with times of its own only where there was something to decide, and workers to do it."""
-        final = self._crowning().final(history)
-        if not all(self._has_worker(trial) for trial in final.contenders):
-            return final.crowned
+        """The best; with times of its own only where there was something to decide, and workers to do it.
+
+        Where it wins, it is best-known from now on: what another job left as such was timed in the same
+        rounds, on the same device. A second device of the kind, where there is one, confirms it.
+        """
+        rivals = rivals_of(self.store, self.job, (trial.candidate for trial in history))
+        final = self._crowning().final(history, rivals.trials)
+        stored = {t.candidate.number: self._stored(t, rivals) for t in final.contenders}
+        if not all(trial.worker is not None for n, trial in stored.items() if n >= 0):
+            return final.crowned  # a user's own program measured them elsewhere
+        device = self._device([trial.worker for trial in stored.values()])
         # An extended job has final rounds once more, of other trials.
         first = len(history) * _TURNS
         while due := final.due:
-            outcomes = self._round(first + final.turn, [trial.candidate.number for trial in due])
+            ids = [stored[trial.candidate.number].id for trial in due]
+            outcomes = self._round(first + final.turn, ids, device, SILENCE_SECONDS)
             if outcomes is None:
                 break
             final.take(outcomes)
-        return final.crowned
+        crowned = final.crowned
+        if crowned is not None:
+            self._write(crowned, rivals, stored[crowned.winner.candidate.number], device)
+            self._confirm(first + _CONFIRMING, rivals, device)
+        return crowned
 
     def _crowning(self) -> Crowning:
         """Where a worker has become slower, the fastest trial may be one that was merely measured before
@@ -59,25 +80,81 @@ class StoredFinals:
             return self.crowning
         return replace(self.crowning, within=max(self.crowning.within, drift), always=True)
 
-    def _has_worker(self, trial: Trial) -> bool:
-        """Whether a worker measured it, and not a user's own program elsewhere."""
+    def _stored(self, trial: Trial, rivals: Rivals) -> records.Trial:
         number = trial.candidate.number
-        return any(t.worker is not None for t in self.store.trials(self.job.id, number - 1, 1))
+        if (rival := rivals.id_of(number)) is not None:
+            return self.store.trial(rival)
+        (found,) = self.store.trials(self.job.id, number - 1, 1)
+        return found
 
-    def _round(self, turn: int, numbers: Sequence[int]) -> list[Outcome] | None:
+    def _device(self, used: Sequence[str | None], but: str | None = None) -> str | None:
+        """A worker that is there, the first of those that were used before others; None where none is."""
+        there = [worker.id for worker in self.store.workers() if self._may_do(worker)]
+        found = [worker for worker in (*used, *there) if worker in there and worker != but]
+        return next(iter(found), None)
+
+    def _may_do(self, worker: Worker) -> bool:
+        """Whether a worker is there, and the job's trials are for it."""
+        job = self.job
+        serves = job.pool in (None, worker.pool) and labels_of(job.labels) <= labels_of(worker.labels)
+        return serves and worker.hardware == job.hardware and worker.state in _THERE
+
+    def _write(self, crowned: Crowned, rivals: Rivals, winner: records.Trial, device: str | None) -> None:
+        store, job, epoch = self.store, self.job.id, self.epoch
+        if taken := crowned.times.get(winner.number):
+            store.crown(job, epoch, winner.number, taken)
+        for trial, reason in rivals.faults(crowned):
+            store.retire(trial, reason)
+        if times := rivals.times(crowned, winner.id):
+            store.decide(job, epoch, times, device)
+
+    def _confirm(self, turn: int, rivals: Rivals, device: str | None) -> None:
+        """Have a second device check what this job has made best-known, and time it: against what it has
+        taken the place of, where there is such."""
+        assert self.job.hardware is not None, "a job whose trials were measured is bound to hardware"
+        best = self.store.standing(self.job.workload, self.job.target, self.job.hardware)
+        if best is None or best.job != self.job.id or best.confirmed:
+            return
+        second = self._device([], but=device or best.worker)
+        if second is None or second == best.worker:
+            return
+        beaten = [one for one in (rivals.ids or {}).values() if self._may_be_timed(one)]
+        ids, times = [best.trial, *beaten], dict[str, list[float]]()
+        for n in range(2 if beaten else 1):
+            outcomes = self._round(turn + n, ids[:: -1 if n else 1], second, CONFIRMING_SECONDS)
+            for trial, outcome in zip(ids[:: -1 if n else 1], outcomes or (), strict=False):
+                if trial == best.trial and outcome.failure in FAULTS:
+                    said = f"{outcome.failure} on a second device, worker {second}: {outcome.message}"
+                    self.store.retire(trial, said)
+                    return
+                if outcome.seconds is not None:
+                    times.setdefault(trial, []).append(outcome.seconds)
+        medians = {trial: median(taken) for trial, taken in times.items()}
+        if best.trial in medians and medians[best.trial] == min(medians.values()):
+            self.store.confirm(self.job.id, self.epoch, best.trial, second, medians[best.trial])
+
+    def _may_be_timed(self, trial: str) -> bool:
+        found = self.store.trial(trial)
+        key = self.job.workload, self.job.target, self.job.hardware or ""
+        retired = {one.trial for one in self.store.retirements(*key)}
+        return found.outcome == "ok" and trial not in retired
+
+    def _round(
+        self, turn: int, ids: Sequence[str], device: str | None, patience: float
+    ) -> list[Outcome] | None:
         """What came of each, in order; None where nothing comes any more."""
-        self.store.time_again(self.job.id, self.epoch, turn, numbers)
+        self.store.time_again(self.job.id, self.epoch, turn, ids, device)
         done, heard = -1, self.clock()
         while True:
-            found = {r.number: r for r in self.store.retimings(self.job.id) if r.turn == turn}
-            settled = [found[number] for number in numbers if found[number].outcome != "pending"]
-            if len(settled) == len(numbers):
+            found = {r.trial: r for r in self.store.retimings(self.job.id) if r.turn == turn}
+            settled = [found[one] for one in ids if one in found and found[one].outcome != "pending"]
+            if len(settled) == len(ids):
                 return [_outcome(retiming) for retiming in settled]
             if self.halted():
                 return None
             if len(settled) != done or self.paused():
                 done, heard = len(settled), self.clock()
-            if self.clock() - heard >= SILENCE_SECONDS:
+            if self.clock() - heard >= patience:
                 return None
             self.sleep(self.poll_seconds)
 

@@ -165,8 +165,11 @@ class LocalSearch:
         )
 
     def crown(self) -> Crowned | None:
-        """Times the fastest once more; the best of them, None where no trial gave a time."""
-        crowned = self.crowning.crown(self.session.history, self._measure_again)
+        """Times the fastest once more, and in turn with them what the store knows as best; the best of the
+        search's own, None where no trial gave a time."""
+        history = self.session.history
+        rivals = self.recorder.rivals([trial.candidate for trial in history])
+        crowned = self.crowning.crown(history, self._measure_again, rivals)
         if crowned is not None:
             self.recorder.crowned(crowned)
         return crowned

@@ -22,6 +22,8 @@ from .crown import Crowned
 from .errors import JobStopped
 from .job_log import JobLog
 from .model_quality import ModelQuality, RoundQuality
+from .outcome import Trial as Timed
+from .rivals import Rivals, rivals_of
 from .search import new_trials, stored_trials
 from .session import BestFound
 from .snapshot import Snapshot
@@ -64,6 +66,10 @@ class Recorder(Protocol):
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None: ...
 
     def report(self, split: TimeSplit, model: ModelQuality) -> None: ...
+
+    def rivals(self, own: Sequence[Candidate]) -> Sequence[Timed]:
+        """What stands as best-known by other jobs, and is to be timed in turn with the search's best; none
+        that is among its own."""
 
     def crowned(self, crowned: Crowned) -> None: ...
 
@@ -108,6 +114,9 @@ class NoRecorder:
 
     def report(self, split: TimeSplit, model: ModelQuality) -> None:
         return
+
+    def rivals(self, own: Sequence[Candidate]) -> Sequence[Timed]:
+        return ()
 
     def crowned(self, crowned: Crowned) -> None:
         return
@@ -158,6 +167,7 @@ class StoreRecorder:
             self._job = resumes
             self._epoch = store.resume_local(resumes, process)
         self.job: str | None = self._job
+        self._rivals = Rivals()
         self._log = JobLog(store, self._job, self._epoch, task, clock)
 
     def _created(
@@ -248,12 +258,22 @@ class StoreRecorder:
     def progress(self, snapshot: Snapshot, *, last: bool = False) -> None:
         self._log.progress(snapshot, last=last)
 
+    def rivals(self, own: Sequence[Candidate]) -> Sequence[Timed]:
+        self._rivals = rivals_of(self._store, self._store.job(self._job), own)
+        return self._rivals.trials
+
     def crowned(self, crowned: Crowned) -> None:
-        if crowned.times:
-            number = crowned.winner.candidate.number
-            self._log.crowned(number, crowned.seconds, crowned.times)
-            if number in crowned.times:
-                self._store.crown(self._job, self._epoch, number, crowned.times[number])
+        if not crowned.times:
+            return
+        number = crowned.winner.candidate.number
+        self._log.crowned(number, crowned.seconds, crowned.times)
+        if number in crowned.times:
+            self._store.crown(self._job, self._epoch, number, crowned.times[number])
+            for trial, reason in self._rivals.faults(crowned):
+                self._store.retire(trial, reason)
+            winner = self._store.trials(self._job, number - 1, 1)[0].id
+            if times := self._rivals.times(crowned, winner):
+                self._store.decide(self._job, self._epoch, times)
 
     def ended(self, state: FinalJobState, reason: str) -> None:
         self._store.finish_job(self._job, self._epoch, state, reason)

@@ -139,7 +139,6 @@ class StoredSearch:
         if crowned is not None and crowned.times:
             number = crowned.winner.candidate.number
             self._log.crowned(number, crowned.seconds, crowned.times)
-            self._store.crown(self._job.id, self._epoch, number, crowned.times[number])
 
     def _watched(self, session: TuningSession) -> ModelWatch:
         """The watch of the session's model, past what an earlier process has said of it."""

@@ -74,10 +74,11 @@ def tune(
 
     At most `trials` candidates are measured, within `seconds` if given, and no more of them once one takes at
     most `target_seconds`, or once `patience` in a row were not faster than the best; then the fastest few are
-    timed again, which decides between them (at most 15 measurements). `share` (above 0, at most 1) asks for
-    that part of all legal schedules in place of `trials`, where these can be counted. With a SQL `store`
-    (what `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the best
-    becomes known to `build(…, schedules=store)`. The same seed proposes the same where the times are the
+    timed again, which decides between them (at most 15 measurements; 20 where the store knows another
+    schedule as best, which is timed in turn with them and stands unless it loses). `share` (above 0, at most
+    1) asks for that part of all legal schedules in place of `trials`, where these can be counted. With a SQL
+    `store` (what `tilewright.connect("sqlite:///…")` returns) every trial is recorded as it comes, and the
+    best becomes known to `build(…, schedules=store)`. The same seed proposes the same where the times are the
     same.
 
     With `history="use"`, what the store holds informs the search: trials of this very workload, target and

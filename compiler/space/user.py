@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -123,13 +125,13 @@ def _rule(constraint: KnobConstraint, number: int, names: Sequence[str]) -> Colu
     probe = _Knobs(names, [np.ones(2, np.int64) for _ in names])
     try:
         answer = constraint(probe)
-    except KeyError:
-        if probe.missing is None:
-            raise
-        return None
     except (ValueError, TypeError):
         # Written for single integers: `and`, `if`, range(…) of a column have no meaning.
         return ColumnRule(label, _one_by_one(constraint, names, label))
+    except Exception as error:  # what a user wrote may raise anything
+        if isinstance(error, KeyError) and probe.missing is not None:
+            return None
+        raise _raised(constraint, label, error) from error
     _checked(answer, 2, label)
     return ColumnRule(label, _in_columns(constraint, names, label))
 
@@ -138,7 +140,11 @@ def _in_columns(
     constraint: KnobConstraint, names: Sequence[str], label: str
 ) -> Callable[[Population], NDArray[np.bool_]]:
     def allowed(population: Population) -> NDArray[np.bool_]:
-        return _checked(constraint(_Knobs(names, list(population.T))), len(population), label)
+        try:
+            answer = constraint(_Knobs(names, list(population.T)))
+        except Exception as error:  # what a user wrote may raise anything
+            raise _raised(constraint, label, error) from error
+        return _checked(answer, len(population), label)
 
     return allowed
 
@@ -148,9 +154,21 @@ def _one_by_one(
 ) -> Callable[[Population], NDArray[np.bool_]]:
     def allowed(population: Population) -> NDArray[np.bool_]:
         rows = ({n: int(v) for n, v in zip(names, row, strict=True)} for row in population)
-        return np.array([bool(constraint(row)) for row in rows], np.bool_)  # type: ignore[arg-type]
+        try:
+            return np.array([bool(constraint(row)) for row in rows], np.bool_)  # type: ignore[arg-type]
+        except Exception as error:  # what a user wrote may raise anything
+            raise _raised(constraint, label, error) from error
 
     return allowed
+
+
+def _raised(constraint: KnobConstraint, label: str, error: Exception) -> SpaceError:
+    """What a constraint raised, with the user's line: the innermost one of the constraint's own file."""
+    code = getattr(constraint, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    own = [f for f in frames if code is not None and f.filename == code.co_filename] or frames
+    at = f" at {os.path.basename(own[-1].filename)}:{own[-1].lineno}" if own else ""
+    return SpaceError(f"{label} raised {type(error).__name__}{at}: {error}")
 
 
 def _checked(answer: object, n: int, label: str) -> NDArray[np.bool_]:

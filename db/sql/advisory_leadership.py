@@ -40,11 +40,14 @@ class AdvisoryLeadership:
         return self._leads
 
     def close(self) -> None:
-        self._leads = False
         if self._connection is not None:
             with contextlib.suppress(psycopg.Error):
+                if self._leads:
+                    # Said, since the server takes a moment to notice that a connection was closed.
+                    self._connection.execute(f"SELECT pg_advisory_unlock({_LEADER})")
+            with contextlib.suppress(psycopg.Error):
                 self._connection.close()
-            self._connection = None
+        self._connection, self._leads = None, False
 
     def _connect(self) -> psycopg.Connection[tuple[bool]]:
         alive = "idle", "interval"

@@ -13,6 +13,7 @@ from sqlalchemy import (
     bindparam,
     cast,
     exists,
+    func,
     insert,
     literal_column,
     null,
@@ -31,14 +32,14 @@ from .locks import lock_jobs
 from .part import new_id
 from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
-from .turns import charge, has_due, measurable, next_job, serves
+from .turns import charge, has_due, measurable, next_job, serves, timed_by
 
 _MOST_PASSED = 16
 
 _ITEM = (
     trials.c.id.label("trial"),
     (trials.c.attempt + 1).label("attempt"),
-    trials.c.job,
+    jobs.c.id.label("job"),
     trials.c.number,
     jobs.c.workload,
     workloads.c.program,
@@ -46,6 +47,7 @@ _ITEM = (
     targets.c.description,
     trials.c.trace,
     trials.c.input_seed,
+    jobs.c.trace_id,
 )
 
 
@@ -78,15 +80,14 @@ def _is_free(hardware: str) -> Any:
 def _due_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
     """Settled trials of the oldest job that are to be timed once more: alone, with nothing to beat."""
     due = retimings.c.outcome == literal_column("'pending'")
-    wanted = measurable(worker.hardware), serves(worker), has_due()
+    wanted = measurable(worker.hardware), serves(worker), has_due(worker)
     first = conn.execute(select(jobs).where(*wanted).order_by(jobs.c.seq).limit(1)).one_or_none()
     if first is None or (first := _kept(conn, first.id)) is None:
         return None
     query = (
-        _items(null())
-        .join(retimings, retimings.c.trial == trials.c.id)
-        .where(trials.c.job == first.id, trials.c.lease.is_(None), due)
-        .order_by(retimings.c.turn, retimings.c.place)
+        _items(null(), again=True)
+        .where(jobs.c.id == first.id, trials.c.lease.is_(None), due, timed_by(worker))
+        .order_by(retimings.c.place)
         .limit(count)
     )
     rows = _locked(conn, worker, query, trials, retimings)
@@ -123,10 +124,15 @@ def _locked(conn: Connection, worker: Row[Any], query: Select[Any], *of: Table) 
     return conn.execute(query.with_for_update(skip_locked=True, of=of, key_share=True)).all()
 
 
-def _items(best_seconds: ColumnElement[Any]) -> Select[Any]:
+def _items(best_seconds: ColumnElement[Any], again: bool = False) -> Select[Any]:
+    """Trials with what a worker needs to measure them; `again`: for the jobs that want them timed once more,
+    which may be others than their own."""
+    wanting = func.coalesce(retimings.c.job, trials.c.job) if again else trials.c.job
+    timed = trials.join(retimings, retimings.c.trial == trials.c.id) if again else trials
     return (
         select(*_ITEM, best_seconds.label("best_seconds"))
-        .join_from(trials, jobs, trials.c.job == jobs.c.id)
+        .select_from(timed)
+        .join(jobs, jobs.c.id == wanting)
         .join(workloads, jobs.c.workload == workloads.c.key)
         .join(targets, jobs.c.target == targets.c.key)
     )

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from .belief import is_doubted
 from .locks import lock_best, lock_lease_of
-from .schedules import restore_best
+from .offers import end_doubted_pins, restore_best
 from .tables import attempts, doubts, jobs, leases, schedules, trials
 
 Key = tuple[str, str, str]
@@ -26,6 +26,7 @@ def doubt(conn: Connection, worker: str, since: float, reason: str, now: float) 
     else:
         values = {"since": min(since, known.since), "reason": reason, "made_at": now}
         conn.execute(update(doubts).where(doubts.c.seq == known.seq).values(**values))
+    end_doubted_pins(conn)
     return _replaced(conn, _keys_doubted(conn), now)
 
 

@@ -78,6 +78,7 @@ class JobControlPart(Part):
             raise InvalidValue("budget", "names nothing that is to be extended")
         with self._database.write() as conn:
             row = lock_job(conn, job_id)
+            _refuse_imported(row)
             budget = {name: _extended(row, name, asked[name], name in lift) for name in asked}
             if all(getattr(row, name) == value for name, value in budget.items()):
                 _refuse_complete(row)
@@ -148,10 +149,16 @@ def _first_measured(conn: Connection, row: Row[Any]) -> float | None:
 
 
 def _refuse_complete(row: Row[Any]) -> None:
+    _refuse_imported(row)
     if row.state in ("completed", "exhausted"):
         raise AlreadyComplete(
             f"job {row.id} is already complete ({row.reason or row.state}): extend its budget to search on"
         )
+
+
+def _refuse_imported(row: Row[Any]) -> None:
+    if row.origin == "imported":
+        raise AlreadyComplete(f"job {row.id} is a record of another store: there is nothing to go on with")
 
 
 def _refuse_tuned(row: Row[Any], but: str = "") -> None:

@@ -13,6 +13,7 @@ from .catalog import require, require_hardware
 from .clock import epoch_now, now_of
 from .events import append_event
 from .job_rows import JOB_COLUMNS, REASON, is_over, job_of, job_row, lock_job, refuse_stale
+from .offers import take_unrivalled
 from .part import Part, new_id
 from .tables import jobs, targets, trials, workloads
 from .turns import enter, put_labels
@@ -189,6 +190,8 @@ def end_job(conn: Connection, row: Row[Any], state: FinalJobState, reason: str) 
             settled_at=now,
         )
     )
+    if row.origin == "outside":
+        take_unrivalled(conn, row, now)
     return change_state(conn, row, state, reason, now)
 
 

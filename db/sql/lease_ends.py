@@ -13,9 +13,9 @@ from .clock import now_of
 from .job_rows import is_over
 from .locks import lock_jobs_of_lease
 from .part import upsert
-from .retimings import close_retiming, is_wanted_again
+from .retimings import close_retiming, due_retiming, is_wanted_again, wanting_job
 from .silence import mark_lost_worker
-from .tables import attempts, crashes, jobs, leases, trials, workers
+from .tables import attempts, crashes, jobs, leases, retimings, trials, workers
 from .trial_rows import fail_trial
 from .turns import refund
 
@@ -99,7 +99,8 @@ def _unsettled(lease_id: str) -> Select[Any]:
             jobs.c.state.label("job_state"),
         )
         .join_from(attempts, trials, attempts.c.trial == trials.c.id)
-        .join(jobs, trials.c.job == jobs.c.id)
+        .outerjoin(retimings, due_retiming())
+        .join(jobs, jobs.c.id == wanting_job())
         .where(attempts.c.lease == lease_id, attempts.c.state.in_(OPEN_ATTEMPTS))
         .order_by(jobs.c.seq, trials.c.number)
         .with_for_update(of=(trials, attempts), key_share=True)

@@ -10,8 +10,9 @@ from ..fleet_records import LeaseState
 from ..words import FINAL_JOB_STATES
 from .clock import now_of
 from .lease_ends import OPEN_ATTEMPTS
+from .retimings import due_retiming, wanting_job
 from .silence import TOUCH_SECONDS
-from .tables import attempts, jobs, leases, trials, workers
+from .tables import attempts, jobs, leases, retimings, trials, workers
 from .worker_rows import lock_worker
 
 _ENDINGS = {
@@ -96,7 +97,8 @@ def lease_state(conn: Connection, lease: Row[Any], ttl: float) -> LeaseState:
     rows = conn.execute(
         select(trials.c.id)
         .join_from(attempts, trials, attempts.c.trial == trials.c.id)
-        .join(jobs, trials.c.job == jobs.c.id)
+        .outerjoin(retimings, due_retiming())
+        .join(jobs, jobs.c.id == wanting_job())
         .where(attempts.c.lease == lease.id, unwanted)
         .order_by(jobs.c.seq, trials.c.number)
     )

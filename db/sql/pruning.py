@@ -11,7 +11,18 @@ from ..upkeep import Pruned
 from ..words import FINAL_JOB_STATES
 from .clock import now_of
 from .part import Part
-from .tables import attempts, events, holdings, jobs, leases, metadata, retimings, trials, warm_starts
+from .tables import (
+    attempts,
+    events,
+    holdings,
+    jobs,
+    leases,
+    metadata,
+    retimings,
+    schedules,
+    trials,
+    warm_starts,
+)
 
 _OF_A_TRIAL = (attempts, retimings, holdings)
 """Rows that are part of a trial and go with it; a row of any other table keeps the trial it refers to."""
@@ -100,8 +111,8 @@ def _refers(key: ForeignKey) -> ColumnElement[bool]:
 def _is_needed() -> ColumnElement[bool]:
     """Whether a row of another table keeps a trial."""
     keys = [key for key in _references_to(trials) if key.parent.table not in _OF_A_TRIAL]
-    found: ColumnElement[bool] = _refers(keys[0])
-    for key in keys[1:]:
+    found: ColumnElement[bool] = exists().where(schedules.c.challenger == trials.c.id)
+    for key in keys:
         found = found | _refers(key)
     return found
 

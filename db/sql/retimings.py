@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from ..checks import check_int
 from ..errors import InvalidValue
@@ -14,40 +15,59 @@ from .job_rows import job_row, searched_row
 from .part import Part
 from .tables import jobs, retimings, trials
 
+_FOREIGN = -1
+"""Rounds of a job that another job's trial is in are stored as -1, -2, …: its own rounds count from 0."""
+
 
 class RetimingPart(Part):
-    def time_again(self, job_id: str, epoch: int, turn: int, numbers: Sequence[int]) -> None:
+    def time_again(
+        self, job_id: str, epoch: int, turn: int, trials: Sequence[str], device: str | None = None
+    ) -> None:
         check_int("turn", turn, 0)
         with self._database.write() as conn:
-            searched_row(conn, job_id, epoch)
+            job = searched_row(conn, job_id, epoch)
             conn.execute(update(jobs).where(jobs.c.id == job_id).values(active_at=now_of(conn)))
-            for place, number in enumerate(numbers):
-                _ask(conn, job_id, number, turn, place)
+            for place, trial in enumerate(trials):
+                _ask(conn, job, trial, turn, place, device)
 
     def retimings(self, job_id: str) -> list[Retiming]:
+        of_own = retimings.c.job.is_(None) & (trials.c.job == job_id)
         query = (
             select(trials.c.number, *(c for c in retimings.c if c.name in Retiming.__slots__))
             .join_from(retimings, trials, retimings.c.trial == trials.c.id)
-            .where(trials.c.job == job_id)
-            .order_by(retimings.c.turn, retimings.c.place)
+            .where(of_own | (retimings.c.job == job_id))
         )
         with self._database.read() as conn:
             job_row(conn, job_id)
-            rows = conn.execute(query).all()
-            return [Retiming(**{**row._mapping, "samples": tuple(json.loads(row.samples))}) for row in rows]
+            rows = conn.execute(query.order_by(retimings.c.place)).all()
+        found = [_retiming(dict(row._mapping)) for row in rows]
+        return sorted(found, key=lambda retiming: retiming.turn)
 
 
-def _ask(conn: Connection, job_id: str, number: int, turn: int, place: int) -> None:
+def _retiming(row: dict[str, Any]) -> Retiming:
+    turn = row["turn"] if row["turn"] >= 0 else _FOREIGN - row["turn"]
+    return Retiming(**{**row, "turn": turn, "samples": tuple(json.loads(row["samples"]))})
+
+
+def _ask(conn: Connection, job: Row[Any], trial: str, turn: int, place: int, device: str | None) -> None:
+    columns = trials.c.id, trials.c.outcome, trials.c.job, jobs.c.workload, jobs.c.target, jobs.c.hardware
     row = conn.execute(
-        select(trials.c.id, trials.c.outcome).where(trials.c.job == job_id, trials.c.number == number)
+        select(*columns).join_from(trials, jobs, trials.c.job == jobs.c.id).where(trials.c.id == trial)
     ).one_or_none()
     if row is None or row.outcome != "ok":
-        raise InvalidValue("numbers", f"trial {number} of {job_id} has no time of its own")
-    known = retimings.c.trial == row.id, retimings.c.turn == turn
+        raise InvalidValue("trials", f"trial {trial} has no time of its own")
+    if (row.workload, row.target, row.hardware) != (job.workload, job.target, job.hardware):
+        raise InvalidValue("trials", f"trial {trial} is of another key than job {job.id}")
+    whose = None if row.job == job.id else job.id
+    stored = turn if whose is None else _FOREIGN - turn
+    if whose is not None:  # what another job has asked of it stands in that one's duel
+        others = retimings.c.trial == trial, retimings.c.turn == stored, retimings.c.job != job.id
+        conn.execute(delete(retimings).where(*others))
+    known = retimings.c.trial == trial, retimings.c.turn == stored
     if conn.execute(select(retimings.c.turn).where(*known)).one_or_none() is None:
-        close_retiming(conn, row.id, "cancelled", None)
-        values = {"trial": row.id, "turn": turn, "place": place, "outcome": "pending", "samples": "[]"}
-        conn.execute(insert(retimings).values(**values))
+        close_retiming(conn, trial, "cancelled", None)
+        values = {"trial": trial, "turn": stored, "place": place, "outcome": "pending", "samples": "[]"}
+        conn.execute(insert(retimings).values(**values, job=whose, device=device))
 
 
 def take_retiming(conn: Connection, trial: str, result: Settlement, worker: str | None, now: float) -> bool:
@@ -78,3 +98,13 @@ def is_wanted_again(conn: Connection, trial: str, outcome: str) -> bool:
     """Whether a trial with this outcome is to be timed once more."""
     due = select(retimings.c.turn).where(retimings.c.trial == trial, retimings.c.outcome == "pending")
     return outcome not in OPEN_OUTCOMES and conn.execute(due).one_or_none() is not None
+
+
+def wanting_job() -> Any:
+    """Of trials outer joined with `due_retiming`: the job for which a trial is measured."""
+    return func.coalesce(retimings.c.job, trials.c.job)
+
+
+def due_retiming() -> Any:
+    """The condition of that join."""
+    return (retimings.c.trial == trials.c.id) & (retimings.c.outcome == "pending")

@@ -11,10 +11,12 @@ from .databases import database_of
 from .events import EventPart
 from .health import HealthPart
 from .history import HistoryPart
+from .imports import ImportPart
 from .job_control import JobControlPart
 from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
+from .pins import PinPart
 from .pruning import PruningPart
 from .retimings import RetimingPart
 from .retries import tried_again
@@ -39,6 +41,8 @@ class SqlStore(
     RetimingPart,
     OutsidePart,
     SchedulePart,
+    PinPart,
+    ImportPart,
     WorkerPart,
     WorkerControlPart,
     LeasePart,

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, select, update
 from ..errors import NotFound
 from ..records import Settlement, Trial
 from ..words import UNMEASURED_OUTCOMES, Outcome
-from .schedules import offer_best
+from .offers import note_baseline, offer_best
 from .tables import jobs, trials, workers
 
 TRIAL_COLUMNS = tuple(trials.c[field.name] for field in fields(Trial))
@@ -72,6 +72,8 @@ def write_result(
     )
     counted = int(outcome not in UNMEASURED_OUTCOMES) - int(trial.outcome not in UNMEASURED_OUTCOMES)
     conn.execute(update(jobs).where(jobs.c.id == trial.job).values(done=jobs.c.done + counted, active_at=now))
+    if trial.origin == "default":
+        note_baseline(conn, trial, settlement)
     if worker is not None:
         count_result(conn, worker, settlement)
     if outcome == "ok":

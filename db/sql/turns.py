@@ -40,11 +40,19 @@ def has_queued() -> Any:
     return exists().where(trials.c.job == jobs.c.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
 
 
-def has_due() -> Any:
-    """Whether trials of a job are to be timed once more: those are few, and are found first."""
+def has_due(worker: Row[Any] | None = None) -> Any:
+    """Whether a job wants trials timed once more, its own or another's, by this worker or by any: those are
+    few, and are found first."""
     timed_again = retimings.join(trials, retimings.c.trial == trials.c.id)
-    due = retimings.c.outcome == literal_column("'pending'"), trials.c.lease.is_(None)
-    return jobs.c.id.in_(select(trials.c.job).select_from(timed_again).where(*due))
+    due = [retimings.c.outcome == literal_column("'pending'"), trials.c.lease.is_(None)]
+    due += [] if worker is None else [timed_by(worker)]
+    wanting = func.coalesce(retimings.c.job, trials.c.job)
+    return jobs.c.id.in_(select(wanting).select_from(timed_again).where(*due))
+
+
+def timed_by(worker: Row[Any]) -> Any:
+    """Of retimings: those that this worker may do."""
+    return retimings.c.device.is_(None) | (retimings.c.device == worker.id)
 
 
 def next_job(conn: Connection, worker: Row[Any], but: Collection[str] = ()) -> Row[Any] | None:

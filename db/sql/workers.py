@@ -34,6 +34,10 @@ class WorkerPart(Part):
                 raise Conflict(
                     f"worker {worker.name} is retired ({known.reason}): attach it under another name"
                 )
+            if known.pool != worker.pool and known.state in ATTACHED:
+                raise Conflict(
+                    f"a worker of another pool is attached as {worker.name}: attach under another name"
+                )
             if known.session == worker.session:
                 conn.execute(update(workers).where(workers.c.id == known.id).values(seen_at=now))
                 return read_worker(conn, known.id)

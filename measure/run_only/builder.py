@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..messages import Failure, LeaseLost, SourceError, SourceRefused, SourceUnr
 from ..patience import Patience, Persistence
 from ..words import duration_of
 from ..worker import to_stderr
+from .folders import folder_of
 from .messages import BuildAnswer, BuildInput, BuildLease, BuildSource
 
 __all__ = ["Makes", "run"]
@@ -46,8 +46,8 @@ def run(
     back. A second one gives that up as well.
     """
     builder = _Builder(source, workbench, Persistence(patience or Patience(), say))
-    with interrupting(builder.interrupt), tempfile.TemporaryDirectory(prefix="tilewright-build-") as folder:
-        return builder.run(Path(folder, "artifact"))
+    with interrupting(builder.interrupt), folder_of("tilewright-build-") as folder:
+        return builder.run(folder / "artifact")
 
 
 class _Woken(BaseException):

@@ -13,6 +13,7 @@ enough, 5 superseded by a newer session of this name, 7 version refused, 64 wron
 import argparse
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import json
 import math
@@ -35,7 +36,7 @@ from collections.abc import Callable
 from typing import IO, Any, NoReturn
 from urllib.parse import urlsplit
 
-PROTOCOL = 1
+PROTOCOL = 2
 VERSION = "1"
 DRAINED, FAILED, UNREACHABLE, UNAUTHORIZED, SUPERSEDED, VERSION_REFUSED, USAGE = 0, 1, 2, 3, 5, 7, 64
 BATCH = 8
@@ -43,9 +44,11 @@ TIMEOUT_SECONDS = 30.0
 OUTAGE_SECONDS, ATTACH_SECONDS = 600.0, 20.0
 MOST_ANSWER_BYTES = 16 << 20
 KEPT_DATA_FILES = 2
+FOLDERS = "tilewright-run-"
 NOBODY = 65534
 BESIDE_ARRAYS = 64 << 20  # what a program maps beside its arrays and its data
 NO_MEMORY = 12
+MEMORY_SHARE = 0.75
 
 # The race between candidates: measure/timing.py says why these numbers.
 SAMPLES, SAMPLE_SECONDS, ENOUGH_SECONDS, CONTENDER_SECONDS, NEAR = 3, 0.002, 0.010, 0.020, 1.05
@@ -76,6 +79,10 @@ FEATURES = {
         "avx512f": "avx512f", "avx512cd": "avx512cd", "avx512dq": "avx512dq", "avx512bw": "avx512bw",
         "avx512vl": "avx512vl", "avx512_vnni": "avx512vnni", "avx512_bf16": "avx512bf16",
         "avx512_fp16": "avx512fp16",
+    },
+    "riscv64": {
+        "m": "m", "a": "a", "f": "f", "d": "d", "c": "c", "v": "v", "zba": "zba", "zbb": "zbb", "zbs": "zbs",
+        "zfhmin": "zfhmin", "zfh": "zfh", "zvfhmin": "zvfhmin", "zvfh": "zvfh",
     },
 }  # fmt: skip
 
@@ -110,7 +117,8 @@ def facts_of_this_device() -> dict[str, Any]:
     info = cpuinfo()
     words = (info.get("Features") or info.get("flags") or "").split()
     known = FEATURES.get(architecture, {})
-    # RISC-V writes letters and extensions in one word; kernels for its general processor run on all of them.
+    letters, *extensions = info.get("isa", "").split("_")  # RISC-V's, such as rv64imafdcv_zba
+    words += [*letters[4:], *extensions]
     features = sorted({known[w] for w in words if w in known}) or None
     caches = {level: cache_bytes(level) for level in ("1", "2", "3")}
     arm = "CPU implementer" in info
@@ -130,7 +138,7 @@ def facts_of_this_device() -> dict[str, Any]:
         "model_name": info.get("model name") or info.get("Model") or platform.processor() or None,
         "logical_cores": os.cpu_count(),
         "usable_cores": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory_bytes": memory_of_this_device(),
         "os": platform.system(),
         "os_release": platform.release(),
         "python": platform.python_version(),
@@ -181,6 +189,7 @@ class Server:
         self.url = url.rstrip("/")
         self.token = token
         self.identity: dict[str, str] = {}
+        self.told_to_drain = False
 
     def post(self, path: str, said: dict[str, Any]) -> Any:
         body = json.dumps({"protocol": PROTOCOL, **self.identity, **said}).encode()
@@ -192,6 +201,7 @@ class Server:
         request = urllib.request.Request(self.url + path, body, headers)
         try:
             with OPENER.open(request, timeout=TIMEOUT_SECONDS) as response:
+                self.told_to_drain = response.headers.get("Tilewright-Worker") == "drain"
                 answer: bytes = response.read(MOST_ANSWER_BYTES)
                 return answer
         except urllib.error.HTTPError as error:
@@ -320,7 +330,7 @@ class Child:
         if code == -signal.SIGPROF:
             raise OutOfTheRace("run_error", "it died of SIGPROF while running")
         if code == NO_MEMORY:
-            limit = float(self.limits["memory_bytes"])
+            limit = float(memory_for(self.limits))
             raise Failed("run_error", "it needed more memory than this device gives it", limit)
         if code < 0:
             raise Failed("run_error", f"it died of {signal.Signals(-code).name} while running")
@@ -357,14 +367,24 @@ def confinement(limits: dict[str, Any], data: str, is_emulated: bool) -> str:
         f"ulimit -c 0; ulimit -f 0; ulimit -t {math.ceil(limits['run_seconds']) + 5}",
     ]
     if not is_emulated:  # an emulator needs memory and files of its own
-        room = limits["memory_bytes"] + os.path.getsize(data) + BESIDE_ARRAYS
+        room = memory_for(limits) + os.path.getsize(data) + BESIDE_ARRAYS
         lines += [
-            f"ulimit -v {room >> 10}; ulimit -n 4",
             # Shells differ in the letter of this one.
             "if (ulimit -u 0) 2>/dev/null; then ulimit -u 0; "
             "elif (ulimit -p 0) 2>/dev/null; then ulimit -p 0; fi",
+            f"ulimit -v {room >> 10}; ulimit -n 4",
         ]
     return "\n".join([*lines, 'exec "$@"'])
+
+
+def memory_for(limits: dict[str, Any]) -> int:
+    """What a candidate's arrays may take: the server's limit, and no more than a share of what is here."""
+    wanted: int = limits["memory_bytes"]
+    return min(wanted, int(MEMORY_SHARE * memory_of_this_device()))
+
+
+def memory_of_this_device() -> int:
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def measure(child: Child, best: float | None) -> dict[str, Any]:
@@ -458,12 +478,16 @@ class Runner:
             try:
                 lease = self.persist(lambda: self.server.post("/v1/leases", said), OUTAGE_SECONDS)
             except Trouble as trouble:
-                if trouble.status != 404:
+                if trouble.status != 404 and trouble.code != "attach-again":
                     raise
-                self.server.identity = {}  # the server has forgotten this worker
+                say(str(trouble))  # the server has forgotten this worker, or builds otherwise now
+                self.server.identity = {}
+                self.hello["session"] = secrets.token_hex(16)
                 return self.run()
             if lease is not None:
                 self.work(lease)
+            elif self.server.told_to_drain:
+                DRAINING.set()
             elif wait == 0:
                 DRAINING.wait(0.2)
         self.leave()
@@ -608,8 +632,8 @@ class Runner:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", required=True, help="the server")
-    parser.add_argument("--token-file", required=True, help="file with a token of scope worker")
+    parser.add_argument("--url", help="the server")
+    parser.add_argument("--token-file", help="file with a token of scope worker")
     parser.add_argument("--name", default=platform.node() or "device", help="the worker's name")
     parser.add_argument("--label", action="append", default=[], help="key=value, shown with the worker")
     parser.add_argument("--work-dir", help="where programs are put, which must be allowed to run there")
@@ -625,6 +649,9 @@ def main(arguments: list[str] | None = None) -> int:
     except Stop as stop:
         say(f"tilewright_runner: {stop}")
         return stop.code
+    except Trouble as trouble:
+        say(f"tilewright_runner: {trouble}")
+        return FAILED
 
 
 def start(said: argparse.Namespace) -> int:
@@ -644,6 +671,8 @@ def start(said: argparse.Namespace) -> int:
     if said.probe:
         print(json.dumps({"hardware_key": hardware_key(facts), "hardware": facts}, indent=2))
         return DRAINED
+    if said.url is None or said.token_file is None:
+        raise Stop(USAGE, "--url and --token-file are needed")
     url = urlsplit(said.url)
     if url.scheme not in ("http", "https") or not url.hostname:
         raise Stop(USAGE, f"{said.url!r} is no server's URL")
@@ -673,12 +702,25 @@ def start(said: argparse.Namespace) -> int:
         say("this system has no no_new_privs")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt)
-    folder = tempfile.mkdtemp(prefix="tilewright-run-", dir=said.work_dir)
+    clean(said.work_dir or tempfile.gettempdir())
+    folder = tempfile.mkdtemp(prefix=FOLDERS, dir=said.work_dir)
     try:
-        os.chmod(folder, 0o755)  # an unprivileged child runs what lies there
-        return Runner(Server(said.url, token), hello, prefix, folder).run()
+        with open(os.path.join(folder, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            os.chmod(folder, 0o755)  # an unprivileged child runs what lies there
+            return Runner(Server(said.url, token), hello, prefix, folder).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def clean(parent: str) -> None:
+    """Removes the folders of runners that were killed: nobody holds their locks any more."""
+    for name in os.listdir(parent):
+        folder = os.path.join(parent, name)
+        if name.startswith(FOLDERS):
+            with contextlib.suppress(OSError), open(os.path.join(folder, "lock")) as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from . import audit, builder, config, db, jobs, search, token, worker
-from .best import best
+from . import audit, best, best_exchange, best_fixed, builder, config, db, jobs, search, token, worker
 from .exits import EXIT_CODES, KNOWN_ERRORS, Exit, exit_code
 from .output import say
 from .serve import serve
@@ -29,6 +28,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+# Their verbs are those of `best`, too.
+del best_exchange, best_fixed
 
 
 def _show_version(wanted: bool) -> None:
@@ -49,8 +52,7 @@ def _common(
 app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("tune-tasks")(tune_tasks)
-app.command("best")(best)
-for group in (jobs, worker, builder, search, token, config, audit, db):
+for group in (jobs, worker, builder, search, token, config, audit, db, best):
     app.add_typer(group.app)
 
 

@@ -1,27 +1,49 @@
-"""`tilewright best`: the best-known schedule of a workload."""
+"""`tilewright best`: best-known schedules. Without a verb, `show`."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ...db.errors import StoreUnavailable
-from ..connect import connect
+from ..schedule_views import ExplanationView, ScheduleView
+from .best_source import key_of, opened
 from .exits import CommandError, Exit
-from .options import AsJson, Db, InsecureHttp, TokenFile, Url, settings_of
-from .output import show
+from .options import AsJson, Db, InsecureHttp, TokenFile, Url
+from .output import show, table
 from .progress import speed
 from .tune import Target, script_of
 from .workload_argument import Workload, func_of
 
+Hardware = Annotated[
+    str | None, typer.Option(help="A hardware key. [default: this machine's]", show_default=False)
+]
 
+
+class _ShowsByDefault(TyperGroup):
+    """`tilewright best WORKLOAD` is `tilewright best show WORKLOAD`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(name="best", help="Best-known schedules.", no_args_is_help=True, cls=_ShowsByDefault)
+
+
+@app.command("show")
 def best(
     workload: Workload,
     target: Target = "llvm",
-    hardware: Annotated[
-        str | None, typer.Option(help="A hardware key. [default: this machine's]", show_default=False)
+    hardware: Hardware = None,
+    allow: Annotated[
+        str, typer.Option(help="What may be answered beside exact: same_family,transferred.")
+    ] = "",
+    freeze: Annotated[
+        str | None, typer.Option(help="What was best-known when this freeze was made.", show_default=False)
     ] = None,
     url: Url = None,
     token_file: TokenFile = None,
@@ -31,33 +53,25 @@ def best(
 ) -> None:
     """The best-known schedule of WORKLOAD as Python, and how it was found. Ends with 1 when none is known."""
     from ...compiler import ir
-    from ...compiler.target import Target as CompilerTarget
-    from ...compiler.target import TargetError, detect
 
-    if url is not None and db is not None:
-        raise CommandError("--db is for a database here, --url for a server: give one of them", Exit.USAGE)
-    settings = settings_of(url=url, db=db, token_file=token_file, insecure_http=insecure_http)
-    func = func_of(workload)
-    try:
-        target_key = CompilerTarget.parse(target).key
-    except TargetError as error:
-        raise CommandError(str(error), Exit.USAGE) from error
-    where = settings.db if db is not None else settings.url
-    token = None if settings.token is None else settings.token.get_secret_value()
-    try:
-        # To look something up makes no database.
-        source = connect(where, token, insecure_http=settings.insecure_http, create=False)
-    except StoreUnavailable as error:
-        raise CommandError(f"no schedule is known for {func.name}: {error}") from error
-    except ModuleNotFoundError as error:
-        raise CommandError(str(error)) from error
-    except ValueError as error:
-        raise CommandError(str(error), Exit.SETTINGS) from error
-    with source:
-        found = source.best(ir.workload_key(func), target_key, hardware or detect().key)
+    func, key = func_of(workload), key_of(workload, target, hardware)
+    kinds = _kinds(allow)
+    wanted = f"no schedule is known for {func.name}"
+    with opened(url, db, token_file, insecure_http, wanted=wanted) as source:
+        if source.remote:
+            found = source.kept.best(*key.parts, freeze, allow=kinds)
+        else:
+            found = source.kept.best(*key.parts, freeze)
+            if found is None and kinds:
+                found = _near(source.kept, func, target, key.hardware, kinds)
+        where = source.where
     if found is None:
         raise CommandError(f"no schedule is known for {func.name} at {where}; `tilewright tune` finds one")
-    gflops = ir.flop_count(func) / found.seconds / 1e9
+    if found.kind == "default":
+        document = {"kind": "default", "reason": found.reason, "seconds": None, "gflops": None, "trace": None}
+        show(document, as_json, lambda: f"# the default schedule: {found.reason}")
+        return
+    gflops = ir.flop_count(func) / found.seconds / 1e9 if found.seconds else None
     trace = found.trace
     document = {
         "kind": found.kind,
@@ -68,3 +82,132 @@ def best(
     }
     words = f"# {speed(found.seconds, gflops)} ({found.kind}{': ' + found.reason if found.reason else ''})"
     show(document, as_json, lambda: f"{words}\n{script_of(trace)}")
+
+
+@app.command("list")
+def list_best(
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    """All best-known schedules, in the order of their keys."""
+    with opened(url, db, token_file, insecure_http) as source:
+        views = list(source.schedules())
+
+    def human() -> str:
+        columns = ["workload", "target", "hardware", "trial", "time", "speed-up", "confirmed"]
+        return table(columns, [_row(view) for view in views])
+
+    show([view.model_dump() for view in views], as_json, human)
+
+
+@app.command("explain")
+def explain(
+    workload: Workload,
+    target: Target = "llvm",
+    hardware: Hardware = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    insecure_http: InsecureHttp = False,
+    db: Db = None,
+    as_json: AsJson = False,
+) -> None:
+    """Why WORKLOAD gets the schedule that it gets: what is served, with its evidence; what could be pinned;
+    how it was decided; and what is not served any more."""
+    key = key_of(workload, target, hardware)
+    with opened(url, db, token_file, insecure_http) as source:
+        said = source.explain(key)
+    show(said.model_dump(), as_json, lambda: _explained(said))
+
+
+def _kinds(allow: str) -> tuple[str, ...]:
+    from ...compiler.lookup import check_allowed
+
+    try:
+        return check_allowed([word for word in allow.split(",") if word])
+    except ValueError as error:
+        raise CommandError(f"--{error}", Exit.USAGE) from error
+
+
+def _near(store: Any, func: Any, target: str, hardware: str, kinds: tuple[str, ...]) -> Any:
+    """A schedule of another key that may do, as a lookup at a server gives it."""
+    from dataclasses import replace
+
+    import rfc8785
+
+    from ...compiler.lookup import Misses, near
+    from ...compiler.target import Target as CompilerTarget
+    from ...compiler.target import detect
+    from ...db.errors import NotFound
+
+    here = detect()
+    try:
+        facts = here.facts if hardware == here.key else json.loads(store.hardware(hardware).facts)
+    except NotFound as error:
+        raise CommandError(str(error)) from error
+    parsed = CompilerTarget.parse(target)
+    for found in near(store, func, parsed, hardware, facts, kinds, Misses()):
+        trace = rfc8785.dumps(found.schedule.trace.to_json()).decode()
+        record: Any = found.record
+        return replace(record, kind=found.kind, reason=found.reason, trace=trace)
+    return None
+
+
+def _row(view: ScheduleView) -> list[str]:
+    keys = [view.workload[:12], view.target[:12], view.hardware[:12]]
+    return [*keys, view.trial or "", _time(view), _faster(view), "yes" if view.confirmed else "no"]
+
+
+def _time(view: ScheduleView) -> str:
+    return "" if view.seconds is None else f"{view.seconds * 1e6:.1f} µs"
+
+
+def _faster(view: ScheduleView) -> str:
+    if view.speedup is None:
+        return ""
+    return f"{'>= ' if view.baseline and view.baseline.bound else ''}{view.speedup:.2f}"
+
+
+def _explained(said: ExplanationView) -> str:
+    lines = [f"workload {said.workload}", f"target   {said.target}", f"hardware {said.hardware}"]
+    if said.served is None:
+        lines.append("no schedule is known")
+    else:
+        lines += [f"served: {said.served.kind}: {said.served.reason}", *_evidence(said.served)]
+    if said.standing is not None and (said.served is None or said.standing.trial != said.served.trial):
+        lines += [f"best-known without the pin: trial {said.standing.trial}", *_evidence(said.standing)]
+    if said.rows:
+        rows = [[row.trial or "", _time(row), row.worker or "", _date(row.measured_at)] for row in said.rows]
+        lines.append(table(["row", "time", "worker", "measured"], rows))
+    for duel in said.duels:
+        beaten = ", ".join(one for one in duel.times if one != duel.winner)
+        lines.append(f"{_date(duel.at)}: {duel.winner} was timed against {beaten} on one device and won")
+    lines += [f"{_date(one.at)}: {one.trial} was retired: {one.reason}" for one in said.retired]
+    return "\n".join(lines)
+
+
+def _evidence(view: ScheduleView) -> list[str]:
+    spread = ""
+    if view.dispersion is not None:
+        spread = f", spread {view.dispersion:.1%} over {len(view.samples)} samples"
+    lines = []
+    if view.trial is not None:
+        lines.append(f"  row {view.trial}: {_time(view)}{spread}, on {view.worker or 'this machine'}")
+        lines.append(f"  measured {_date(view.measured_at)}, code generator {view.codegen}")
+    if view.search is not None:
+        lines.append(f"  search: {view.search.done} of {view.search.asked} trials, {view.search.state}")
+    if view.speedup is not None:
+        lines.append(f"  {_faster(view)} times as fast as the default schedule")
+    who = f"by worker {view.confirmation.worker}" if view.confirmation else "by no second device"
+    lines.append(f"  confirmed {who}")
+    if view.challenger is not None:
+        lines.append(f"  challenged by {view.challenger.trial}, which was not timed against it yet")
+    return lines
+
+
+def _date(at: float | None) -> str:
+    from datetime import UTC, datetime
+
+    return "" if at is None else datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -47,14 +47,27 @@ def settings_of(
 ) -> Settings:
     """The settings under these flags; `more` are settings by their names, None for those not given. Raises
     SettingsError, CommandError for a token file that is not readable."""
-    flags = {
+    flags = flags_of(url=url, db=db, token_file=token_file, insecure_http=insecure_http, **more)
+    return load(flags).settings
+
+
+def flags_of(
+    *,
+    url: str | None = None,
+    db: str | None = None,
+    token_file: Path | None = None,
+    insecure_http: bool = False,
+    **more: Any,
+) -> dict[str, Any]:
+    """What was said on the command line, as settings. Raises CommandError for a token file that is not
+    readable."""
+    return {
         "url": url,
         "db": db,
         "token": None if token_file is None else _read(token_file),
         "insecure_http": insecure_http or None,
         **more,
     }
-    return load(flags).settings
 
 
 def open_client(settings: Settings) -> Client:

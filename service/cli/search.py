@@ -26,10 +26,10 @@ def run(
     log_format: LogFormat = None,
     log_level: LogLevel = None,
 ) -> None:
-    """Run the searches of the jobs in a PostgreSQL database, until SIGTERM.
+    """Run the searches of the jobs in a PostgreSQL database until SIGTERM.
 
-    As many of these as are wanted may run, on any machines. The searches of one that is stopped or lost go on
-    in another, from their stored trials.
+    It builds for devices without a compiler, too. As many of these as are wanted may run, on any machines.
+    The searches of one that is stopped or lost go on in another, from their stored trials.
     """
     flags = {"db": db, "max_searches": concurrency, "log_format": log_format, "log_level": log_level}
     settings = load(flags).settings
@@ -44,6 +44,7 @@ def run(
         )
     try:
         from ...db import open_store
+        from ..builder_keeper import BuilderKeeper, builder_command
         from ..logs import configure
         from ..search_process import search_command
         from ..search_runner import SearchRunner
@@ -65,4 +66,11 @@ def run(
         for sig in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sig, stop)
         say(f"tilewright runs up to {settings.max_searches} searches of {shown(settings.db)}")
-        raise typer.Exit(runner.run())
+        keeper = BuilderKeeper(store, builder_command(settings), said=settings.db)
+        if settings.builder:
+            keeper.start()
+        try:
+            code = runner.run()
+        finally:
+            keeper.stop()
+        raise typer.Exit(code)

@@ -3,59 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from ..worker_logs import configure
 from ..worker_run import run_worker
 from ..worker_setup import WorkerSetup
+from .doctor import doctor
 from .exits import CommandError, Exit
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
-from .output import say, show, show_json_line, table
+from .install_service import install_service
+from .options import AsJson, InsecureHttp, LogFormat, LogLevel, TokenFile, Url, open_client, settings_of
+from .output import show, show_json_line, table
+from .worker_options import (
+    AttachSeconds,
+    Batch,
+    DeviceOption,
+    Labels,
+    Name,
+    WaitForDevice,
+    parse_labels,
+)
 
 app = typer.Typer(name="worker", help="Measure candidates on this machine.", no_args_is_help=True)
-
-Name = Annotated[
-    str | None,
-    typer.Option(
-        help="The worker's name; by default the host's. [TILEWRIGHT_WORKER_NAME]", show_default=False
-    ),
-]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--label", help="key=value, shown with the worker. [TILEWRIGHT_WORKER_LABELS]", show_default=False
-    ),
-]
-DeviceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        help="The processors to measure on, such as cpu:0-3; by default all. [TILEWRIGHT_WORKER_DEVICE]",
-        show_default=False,
-    ),
-]
-Batch = Annotated[
-    int | None,
-    typer.Option(
-        min=1, max=64, help="Candidates of one lease, 16. [TILEWRIGHT_WORKER_BATCH]", show_default=False
-    ),
-]
-AttachSeconds = Annotated[
-    float | None,
-    typer.Option(
-        min=0.0,
-        help="How long to try to reach the server at first, 20. [TILEWRIGHT_WORKER_ATTACH_SECONDS]",
-        show_default=False,
-    ),
-]
-WaitForDevice = Annotated[
-    bool,
-    typer.Option(
-        "--wait-for-device",
-        help="Wait for a device that another worker has. [TILEWRIGHT_WORKER_WAIT_FOR_DEVICE]",
-    ),
-]
+app.command("doctor")(doctor)
+app.command("install-service")(install_service)
 
 
 @app.command("run")
@@ -69,6 +40,8 @@ def run(
     batch: Batch = None,
     attach_seconds: AttachSeconds = None,
     wait_for_device: WaitForDevice = False,
+    log_format: LogFormat = None,
+    log_level: LogLevel = None,
     as_json: AsJson = False,
 ) -> None:
     """Attach to a server and measure until told to stop.
@@ -83,17 +56,20 @@ def run(
         token_file=token_file,
         insecure_http=insecure_http,
         worker_name=name,
-        worker_labels=_parse_labels(label),
+        worker_labels=parse_labels(label),
         worker_device=device,
         worker_batch=batch,
         worker_attach_seconds=attach_seconds,
         worker_wait_for_device=wait_for_device or None,
+        log_format=log_format,
+        log_level=log_level,
     )
     setup = WorkerSetup.of(settings)
     if reason := setup.missing_token:
         raise CommandError(reason, Exit.UNAUTHORIZED)
     with open_client(settings) as client, setup.lock() as lock:
-        code = run_worker(setup, client.transport, lock, say)
+        told = configure(settings.log_format, settings.log_level)
+        code = run_worker(setup, client.transport, lock, told)
     if as_json:
         show_json_line({"worker": setup.name, "outcome": code.name.lower(), "exit": int(code)})
     raise typer.Exit(int(code))
@@ -104,7 +80,7 @@ def show_probe(
     name: Name = None, label: Labels = None, device: DeviceOption = None, as_json: AsJson = False
 ) -> None:
     """What this machine would say of itself when it attaches. Sends nothing."""
-    settings = settings_of(worker_name=name, worker_labels=_parse_labels(label), worker_device=device)
+    settings = settings_of(worker_name=name, worker_labels=parse_labels(label), worker_device=device)
     setup = WorkerSetup.of(settings)
     setup.device.pin()
     hello = setup.hello().to_json()
@@ -148,18 +124,6 @@ def list_workers(
         return table(["name", "state", "hardware", "model", "reason"], rows)
 
     show([w.model_dump() for w in workers], as_json, human)
-
-
-def _parse_labels(labels: list[str] | None) -> dict[str, str] | None:
-    if labels is None:
-        return None
-    parsed: dict[str, str] = {}
-    for label in labels:
-        key, equals, value = label.partition("=")
-        if not equals or not key:
-            raise CommandError(f"--label {label!r} is not of the form key=value", Exit.USAGE)
-        parsed[key] = value
-    return parsed
 
 
 def _plain(value: object) -> str:

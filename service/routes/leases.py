@@ -13,12 +13,13 @@ from starlette.responses import JSONResponse, Response
 from ...db.fleet_records import Lease
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
-from ..build_calls import run_lease
+from ..build_calls import check_codegen, run_lease
 from ..change_route import MeasurementRoute
 from ..context import Ctx
 from ..lease_calls import (
     DRAIN_HEADER,
     Caller,
+    in_protocol,
     integer,
     lease_message,
     outcome_of,
@@ -48,6 +49,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     most = min(settings.lease_items, integer(body, "max_items", 1, MAX_BATCH))
     wait = min(settings.lease_wait, seconds(body, "wait_seconds"))
     worker = await run_in_threadpool(context.store.worker, caller.worker)
+    check_codegen(worker, context.parser.codegen_version())
 
     async def claim() -> Lease | None:
         # A worker that hung up would leave its candidates lying until the lease expires.
@@ -73,7 +75,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
         return Response(status_code=204, headers=headers)
     context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
-    return JSONResponse(message.to_json())
+    return JSONResponse(in_protocol(message.to_json(), body["protocol"]))
 
 
 @router.post("/{lease_id}:start")

@@ -62,7 +62,8 @@ def attach_worker(
         ttl_seconds=settings.lease_seconds,
         renew_seconds=settings.renew_seconds,
         wait_seconds=settings.lease_wait,
-        health=plan_of(settings, hello.protocol),
+        # A device that only runs has no kernel of its own to check itself with.
+        health=None if hello.run_only else plan_of(settings, hello.protocol),
     )
     said = registration.to_json()
     if registration.health is None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tilewright.service.async_client import AsyncClient
     from tilewright.service.client import ApiError, Client
     from tilewright.service.connect import connect
+    from tilewright.service.explaining import explain
     from tilewright.tuner.ask_tell import ask_tell
     from tilewright.tuner.resuming import resume
     from tilewright.tuner.tasks import TasksRecord, WeightedTask, tune_tasks
@@ -69,6 +70,7 @@ _WHERE = {
     "AsyncClient": "tilewright.service.async_client",
     "Client": "tilewright.service.client",
     "connect": "tilewright.service.connect",
+    "explain": "tilewright.service.explaining",
     "resume": "tilewright.tuner.resuming",
     "TuningRecord": "tilewright.tuner.tune",
     "ask_tell": "tilewright.tuner.ask_tell",
@@ -109,6 +111,7 @@ __all__ = [
     "connect",
     "device",
     "dump",
+    "explain",
     "load_module",
     "num_threads",
     "register_tensor_intrin",

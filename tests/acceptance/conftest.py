@@ -37,6 +37,10 @@ def wait_until(what: str, holds: Callable[[], bool], seconds: float = 60) -> Non
         time.sleep(0.05)
 
 
+UNCHECKED = {"TILEWRIGHT_GOLDEN_EVERY": "0"}
+"""A machine that runs tests is not steady, and none of these is about that."""
+
+
 @dataclass
 class Fleet:
     """One database, and the processes around it, with `settings` as environment variables say them."""
@@ -50,11 +54,11 @@ class Fleet:
     def db(self) -> str:
         return f"sqlite:///{self.folder}/fleet.db"
 
-    def start(self, log: str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start(self, log: str, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
         with (self.folder / log).open("ab") as sink:
             child = subprocess.Popen(
                 [*TILEWRIGHT, *arguments], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
-                start_new_session=True, env={**ENVIRONMENT, **self.settings},
+                start_new_session=True, env={**ENVIRONMENT, **UNCHECKED, **self.settings, **more},
             )  # fmt: skip
         self.children.append(child)
         return child
@@ -92,7 +96,8 @@ class Fleet:
 
     def worker(self, name: str = "w") -> subprocess.Popen[bytes]:
         options = ["--url", self.url, "--token-file", str(self.token("worker")), "--name", name]
-        return self.start(f"worker-{name}.log", "worker", "run", *options)
+        locks = {"TILEWRIGHT_LOCK_FOLDER": str(self.folder / f"locks-{name}")}  # several share this machine
+        return self.start(f"worker-{name}.log", "worker", "run", *options, **locks)
 
     def client(self) -> Client:
         return Client(self.url)

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from tilewright.db import Store, open_store
+from tilewright.db.best_records import BestSchedule
 from tilewright.db.fleet_records import Lease, LeaseItem, NewWorker, Worker
-from tilewright.db.records import BestSchedule, Job, NewJob, NewTrial, Settlement, Trial
+from tilewright.db.records import Job, NewJob, NewTrial, Settlement, Trial
 from tilewright.db.sql import sqlite_database
 
 MOMENT = 0.05

@@ -108,7 +108,7 @@ def test_times_of_final_rounds_by_a_doubted_worker_are_doubted(scene, success, m
     job = scene.searched(2)
     good, bad = scene.worker("good"), scene.worker("bad")
     measured([0.3, 0.4], good)
-    scene.store.time_again(job.id, 1, 0, [0])
+    scene.store.time_again(job.id, 1, 0, [f"{job.id}.0"])
     again = scene.claim(bad)
     scene.store.settle(again.id, [success(again.items[0], 0.01)])
     scene.store.crown(job.id, 1, 0, [0.01])

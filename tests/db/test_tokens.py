@@ -7,6 +7,8 @@ from tilewright.db import InvalidValue, NotFound
 from tilewright.db.records import Token
 from tilewright.db.sql.tables import metadata
 
+KNOWN = "jobs:write, schedules:read, schedules:write, worker, builder, admin"
+
 
 def test_a_secret_finds_its_token(store):
     token, secret = store.create_token("lab", ["worker", "jobs:write"], pool="lab-b")

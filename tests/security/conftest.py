@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "measure"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "service"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from service_harness import Api, serving
+from service_harness import Api, Switch, served, serving_at
 
 
 @pytest.fixture
@@ -24,7 +24,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
+@pytest.fixture(scope="session")
+def shared_server() -> Iterator[tuple[str, Switch]]:
+    """One server for all tests that do not need their own: its URL, and what it serves."""
+    switch = Switch()
+    with served(switch) as url:
+        yield url, switch
+
+
 @pytest.fixture
-def api(store: Store) -> Iterator[Api]:
-    with serving(store) as running:
+def api(store: Store, shared_server: tuple[str, Switch]) -> Iterator[Api]:
+    with serving_at(*shared_server, store) as running:
         yield running

@@ -22,7 +22,7 @@ from tilewright.db.records import Job, NewJob, NewTrial, Settlement
 from tilewright.service.app import create_app
 from tilewright.service.server import bind, url_of
 from tilewright.service.settings import Settings
-from tilewright.service.workloads import SpecError, TargetSpec, Workload, check_knobs
+from tilewright.service.workloads import CheckedRecord, Near, SpecError, TargetSpec, Workload, check_knobs
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tilewright.__file__).parents[1])}
 """What a process of these tests runs in: it finds tilewright where this one did, installed or not."""
@@ -78,6 +78,25 @@ class FakeParser:
     def flops(self, program: str) -> float | None:
         spec = json.loads(program)
         return 2.0 * spec["m"] * spec["n"] * spec["k"]
+
+    def why_not(self, program: str, target: str, trace: str) -> str | None:
+        return "unknown step 9" if 9 in json.loads(trace)["steps"] else None
+
+    def nearest(self, source: Any, program: str, target: str, hardware: str, facts: Any, allow: Any) -> Any:
+        """What is known for the workload on any other hardware, if that is allowed."""
+        for one in source.nearby(key_of({**json.loads(program)}), "", 8):
+            if "same_family" in allow and one.schedule.hardware != hardware:
+                return Near("same_family", "a relative", one.schedule.trace, one.schedule.trial), ""
+        return None, "nothing is near"
+
+    def default_trace(self, program: str, target: str) -> str:
+        return '{"steps": []}'
+
+    def record(self, program: Any, target: Any, facts: Any, trace: Any, codegen: str) -> CheckedRecord:
+        workload, of = self.workload(program), self.target(target, None)
+        texts = json.dumps(trace), key_of([workload.key, of.key, trace, codegen])
+        named = workload.key, workload.name, workload.program, workload.script, "s"
+        return CheckedRecord(*named, of.key, of.description, key_of(facts), *texts)
 
     def operators(self) -> Mapping[str, Mapping[str, Any]]:
         return {"matmul": {"description": "C = A @ B", "type": "object"}}

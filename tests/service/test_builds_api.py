@@ -11,6 +11,7 @@ import pytest
 from service_harness import FACTS, HARDWARE, MATMUL, Api, Switch, problem, searched, serving_at
 
 from tilewright.db import Store
+from tilewright.db.fleet_records import NewWorker
 from tilewright.measure.messages import MeasureResult, WorkerHello
 from tilewright.measure.run_only.messages import BuildLease, RunLease
 from tilewright.service.settings import Settings
@@ -71,6 +72,19 @@ def scene(api: Api) -> Scene:
     return Scene(api, device, api.token("builder"), worker)
 
 
+def test_a_device_that_only_runs_is_asked_for_no_checks_of_its_own(scene: Scene) -> None:
+    hello = {**HELLO, "protocol": 2, "session": "6" * 32}
+    answer = scene.api.http.post("/v1/workers", json=hello, headers=scene.device).json()
+    assert answer == {
+        "worker": scene.worker,
+        "ttl_seconds": 30.0,
+        "renew_seconds": 10.0,
+        "wait_seconds": 20.0,
+    }
+    (worker,) = scene.api.store.workers()
+    assert (worker.run_only, worker.state, worker.codegen_version) == (True, "online", "7")
+
+
 def test_a_device_is_given_digests_and_no_program_to_compile(scene: Scene) -> None:
     job = searched(scene.api.store, 1)
     assert scene.lease().status_code == 204
@@ -84,6 +98,18 @@ def test_a_device_is_given_digests_and_no_program_to_compile(scene: Scene) -> No
     }  # fmt: skip
     assert item.data.sha256 == made
     assert {"workload", "target", "trace"}.isdisjoint(lease["items"][0])
+
+
+def test_a_device_attaches_again_when_its_builders_have_another_code_generator(scene: Scene) -> None:
+    old = NewWorker("board", SESSION[1:] + "6", HARDWARE, 1, "{}", "{}", "6", run_only=True)
+    worker = scene.api.store.register_worker(old)
+    said = {"protocol": 1, "worker": worker.id, "session": old.session, "max_items": 1, "wait_seconds": 0.0}
+    answer = scene.api.http.post("/v1/leases", json=said, headers=scene.device)
+    assert (answer.status_code, answer.json()["code"], answer.json()["detail"]) == (
+        409,
+        "attach-again",
+        f"the code generator has version 7 now, and had 6 when worker {worker.id} attached",
+    )
 
 
 def test_its_result_is_stored_with_the_code_generator_of_its_builders(scene: Scene) -> None:

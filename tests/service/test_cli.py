@@ -309,6 +309,9 @@ def test_a_created_token_as_json_has_its_value_and_its_facts(
             "created_at": token.created_at,
             "expires_at": None,
             "revoked_at": None,
+            "max_jobs": None,
+            "max_trials": None,
+            "rate": None,
         },
         "",
     )

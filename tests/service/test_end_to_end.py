@@ -64,7 +64,8 @@ class House:
         self.port = int(self.url.rpartition(":")[2])
         return process
 
-    def work(self, name: str) -> subprocess.Popen[bytes]:
+    def token(self) -> str:
+        """A worker's, made once."""
         token_file = self.folder / "token"
         if not token_file.exists():
             made = subprocess.run(
@@ -74,8 +75,12 @@ class House:
                 env=ENVIRONMENT,
             )
             token_file.write_bytes(made.stdout)
-        arguments = ("--url", self.url, "--token-file", str(token_file), "--name", name)
-        return self._start(name, "worker", "run", *arguments)
+        return token_file.read_text().strip()
+
+    def work(self, name: str, *options: str) -> subprocess.Popen[bytes]:
+        self.token()
+        arguments = ("--url", self.url, "--token-file", str(self.folder / "token"), "--name", name)
+        return self._start(name, "worker", "run", *arguments, *options)
 
     def logs(self) -> str:
         return "\n".join(f"== {log.name}\n{log.read_text()}" for log in sorted(self.folder.glob("*.log")))
@@ -85,7 +90,13 @@ class House:
 def house(tmp_path: Path) -> Iterator[House]:
     with ExitStack() as stack:
         yield House(
-            tmp_path, stack, environment={"TILEWRIGHT_LEASE_SECONDS": "3", "TILEWRIGHT_LEASE_ITEMS": "4"}
+            tmp_path,
+            stack,
+            environment={
+                "TILEWRIGHT_LEASE_SECONDS": "3",
+                "TILEWRIGHT_LEASE_ITEMS": "4",
+                "TILEWRIGHT_GOLDEN_EVERY": "0",
+            },
         )
 
 

@@ -167,7 +167,7 @@ def test_a_waiting_worker_gets_trials_that_are_to_be_timed_again_as_soon_as_they
     lease = caller.lease().json()
     caller.post(f"/v1/leases/{lease['lease']}:settle", results=[_result(lease["items"][0])])
     epoch = api.store.job(job.id).epoch
-    timer = threading.Timer(0.3, lambda: api.store.time_again(job.id, epoch, 0, [0]))
+    timer = threading.Timer(0.3, lambda: api.store.time_again(job.id, epoch, 0, [f"{job.id}.0"]))
     timer.start()
     again = caller.lease(wait_seconds=20.0).json()
     timer.join()

@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from service_harness import MATMUL, TRACE_ID, Api, serving, stored_job
+from service_harness import FACTS, HARDWARE, MATMUL, TRACE_ID, Api, searched, serving, stored_job
 
 from tilewright.db import Store
+from tilewright.measure.messages import PROTOCOL, Lease, MeasureInput, MeasureResult, WorkerHello
+from tilewright.service import lease_calls, worker_logs
+from tilewright.service.client import Client
 from tilewright.service.logs import configure
-from tilewright.service.tracing import trace_id_of
+from tilewright.service.traces import trace_id_of
+from tilewright.service.worker_client import WorkerClient
 
 HOSTILE = "evil\n2026-01-01T00:00:00Z [info] forged\x1b[2J\r\u2028\u202e\x07"
 
@@ -29,6 +33,14 @@ def written() -> Iterator[io.StringIO]:
     for handler in handlers:
         root.addHandler(handler)
     root.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _quiet_worker() -> Iterator[None]:
+    yield
+    worker_logs.log.handlers.clear()
+    worker_logs.log.propagate = True
+    worker_logs.log.setLevel(logging.NOTSET)
 
 
 def _entries(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -141,3 +153,57 @@ def test_an_answer_names_its_trace_and_its_request(api: Api) -> None:
     version, trace, span, flags = answer.headers["traceresponse"].split("-")
     assert (version, trace, len(span), flags) == ("00", TRACE_ID, 16, "01")
     assert api.store.job(answer.json()["id"]).trace_id == TRACE_ID
+
+
+# Of workers
+
+
+def _leased(store: Store, api: Api, monkeypatch: pytest.MonkeyPatch) -> tuple[WorkerClient, Lease]:
+    """A worker that speaks a protocol in which leases carry traces, and its lease of one trial."""
+    monkeypatch.setattr(lease_calls, "_TRACED_PROTOCOL", 1)
+    searched(store, 1, trace_id=TRACE_ID)
+    client = Client(api.url, store.create_token("t", ["worker"])[1])
+    worker = WorkerClient(client.transport)
+    worker.register(WorkerHello(PROTOCOL, "w1", "5" * 32, HARDWARE, FACTS, {"codegen": "7"}))
+    lease = worker.lease(1, 0.0)
+    assert lease is not None
+    return worker, lease
+
+
+def test_the_trace_of_a_job_goes_to_the_worker_into_its_log_and_back_into_the_servers(
+    store: Store, written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = io.StringIO()
+    with serving(store) as api:
+        worker, lease = _leased(store, api, monkeypatch)
+        (item,) = lease.items
+        worker_logs.configure("json", "debug", said)
+        configure("json", "debug", written)
+        worker.start(lease.lease, item.item, item.attempt)
+        worker.settle(lease.lease, [MeasureResult(item.item, item.attempt, seconds=1e-5, samples=(1e-5,))])
+    mine = [(e["event"], e["trace_id"], e["lease"], e["trial"]) for e in _entries(said)]
+    its = {e["route"]: e["trace_id"] for e in _entries(written) if e["event"] == "request"}
+    assert mine == [
+        ("starts", TRACE_ID, lease.lease, item.item),
+        ("settles: 1e-05 s", TRACE_ID, lease.lease, item.item),
+    ]
+    assert its == {f"/v1/leases/{{lease_id}}:{verb}": TRACE_ID for verb in ("start", "settle")}
+
+
+def test_a_worker_of_an_older_protocol_is_given_no_trace() -> None:
+    items = [MeasureInput("t", 1, {}, {}, {}, traceparent=f"00-{TRACE_ID}-b7ad6b7169203331-01")]
+    said = Lease("l", 1.0, 1.0, tuple(items)).to_json()
+    newer = lease_calls.in_protocol({**said, "items": [dict(said["items"][0])]}, 2)
+    older = lease_calls.in_protocol(said, 1)
+    assert ("traceparent" in newer["items"][0], "traceparent" in older["items"][0]) == (True, False)
+
+
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_what_a_worker_says_is_a_line(format: Any) -> None:
+    said = io.StringIO()
+    worker_logs.configure(format, "info", said)("attached as worker_1")
+    if format == "text":
+        assert said.getvalue() == "attached as worker_1\n"
+    else:
+        (entry,) = _entries(said)
+        assert (entry["event"], entry["level"]) == ("attached as worker_1", "info")

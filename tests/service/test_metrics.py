@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import httpx
@@ -10,6 +11,8 @@ from service_harness import MATMUL, Api, attach, searched, serving, settle
 
 from tilewright.db import Store
 from tilewright.db.errors import StoreUnavailable
+from tilewright.measure.messages import PROTOCOL
+from tilewright.service.metrics import Metrics
 from tilewright.service.settings import Settings
 
 
@@ -23,7 +26,12 @@ def _samples(answer: httpx.Response) -> dict[tuple[str, frozenset[tuple[str, str
 
 
 def _of(samples: Any, name: str, **labels: str) -> float | None:
+    """Of the database; with `process`, of this process."""
     return samples.get((name, frozenset(labels.items())))
+
+
+def _own(samples: Any, name: str, **labels: str) -> float | None:
+    return _of(samples, name, **labels, process="0")
 
 
 def test_requests_are_counted_by_the_template_of_their_route(store: Store) -> None:
@@ -34,9 +42,9 @@ def test_requests_are_counted_by_the_template_of_their_route(store: Store) -> No
         answer = api.http.get("/metrics")
         found = _samples(answer)
     route = {"method": "GET", "route": "/v1/jobs/{job_id}"}
-    assert _of(found, "tilewright_http_requests_total", **route, status="404") == 3
-    assert _of(found, "tilewright_http_request_seconds_count", **route) == 3
-    assert _of(found, "tilewright_http_requests_total", method="GET", route="none", status="404") == 1
+    assert _own(found, "tilewright_http_requests_total", **route, status="404") == 3
+    assert _own(found, "tilewright_http_request_seconds_count", **route) == 3
+    assert _own(found, "tilewright_http_requests_total", method="GET", route="none", status="404") == 1
     assert ("secret-id" in answer.text, answer.headers["content-type"]) == (
         False,
         "text/plain; version=0.0.4; charset=utf-8",
@@ -68,16 +76,21 @@ def test_results_and_leases_and_transactions_are_counted_where_they_pass(store: 
         for number, said in enumerate(({"seconds": 1.0}, {"failure": {"kind": "run_error"}})):
             api.http.post(f"/v1/jobs/{job.id}/trials:tell", json={"number": number, **said})
         found = _samples(api.http.get("/metrics"))
-    settled = {o: _of(found, "tilewright_trials_settled_total", outcome=o) for o in ("ok", "run_error")}
+    settled = {o: _own(found, "tilewright_trials_settled_total", outcome=o) for o in ("ok", "run_error")}
     assert settled == {"ok": 1, "run_error": 1}
-    assert _of(found, "tilewright_trials_settled_total", outcome="wrong_output") == 0
-    assert (_of(found, "tilewright_database_transaction_seconds_count", kind="write") or 0) >= 2
+    assert _own(found, "tilewright_trials_settled_total", outcome="wrong_output") == 0
+    assert (_own(found, "tilewright_database_transaction_seconds_count", kind="write") or 0) >= 2
 
 
 def test_the_build_is_named(api: Api) -> None:
     found = _samples(api.http.get("/metrics"))
     (labels,) = [dict(labels) for name, labels in found if name == "tilewright_build_info"]
-    assert labels == {"version": labels["version"], "codegen": "7", "protocol": "1"}
+    assert labels == {
+        "version": version("tilewright"),
+        "codegen": "7",
+        "protocol": str(PROTOCOL),
+        "process": "0",
+    }
 
 
 def test_where_the_database_does_not_answer_the_rest_is_told(store: Store) -> None:
@@ -94,7 +107,7 @@ def test_two_applications_in_one_process_count_for_themselves(store: Store) -> N
     with serving(store) as one, serving(store) as two:
         one.http.get("/livez")
         counts = [
-            _of(
+            _own(
                 _samples(api.http.get("/metrics")),
                 "tilewright_http_requests_total",
                 method="GET",
@@ -121,3 +134,13 @@ def test_no_label_is_anything_that_a_client_chooses(store: Store) -> None:
         api.http.post("/v1/jobs", json={"workload": {**MATMUL, "name": "chosen"}})
         text = api.http.get("/metrics").text
     assert ("BREW" in text, "chosen" in text, 'method="other"' in text) == (False, False, True)
+
+
+def test_processes_behind_one_socket_are_told_apart(store: Store) -> None:
+    """A scrape reaches any of them: what it counts must not look like the others' counters gone back."""
+    metrics = [Metrics(store.census, "7", process) for process in (0, 1)]
+    metrics[1].leases.inc()
+    texts = [one.text().decode() for one in metrics]
+    assert 'tilewright_leases_granted_total{process="0"} 0.0' in texts[0]
+    assert 'tilewright_leases_granted_total{process="1"} 1.0' in texts[1]
+    assert ["tilewright_leases_open 0.0" in text for text in texts] == [True, True]

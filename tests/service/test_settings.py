@@ -39,6 +39,31 @@ def test_a_flag_wins_over_the_environment_over_a_file_over_the_default(tmp_path:
 _LAYERED = ("port", "worker_wait", "max_trials", "host")
 
 
+def test_each_source_wins_over_those_below_it(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('db = "sqlite:///config.db"\n')
+    (tmp_path / "secret").write_text("sqlite:///secret.db\n")
+    config = {"TILEWRIGHT_CONFIG": str(tmp_path / "config.toml")}
+    secret = {**config, "TILEWRIGHT_DB_FILE": str(tmp_path / "secret")}
+    variable = {**secret, "TILEWRIGHT_DB": "sqlite:///variable.db"}
+    found = [
+        load(flags, environ)
+        for flags, environ in (
+            ({}, {}),
+            ({}, config),
+            ({}, secret),
+            ({}, variable),
+            ({"db": "sqlite:///flag.db"}, variable),
+        )
+    ]
+    assert [(one.settings.db, one.sources["db"]) for one in found] == [
+        ("sqlite:///tilewright.db", "default"),
+        ("sqlite:///config.db", f"config file {tmp_path / 'config.toml'}"),
+        ("sqlite:///secret.db", f"file {tmp_path / 'secret'} of TILEWRIGHT_DB_FILE"),
+        ("sqlite:///variable.db", "environment TILEWRIGHT_DB"),
+        ("sqlite:///flag.db", "flag"),
+    ]
+
+
 def test_a_secret_can_stand_in_a_file(tmp_path: Path) -> None:
     secret = tmp_path / "token"
     secret.write_text("twt_value\n")
@@ -94,3 +119,20 @@ def test_loopback_is_known_by_name_and_by_number(host: str) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example.org", ""])
 def test_everything_else_is_not_loopback(host: str) -> None:
     assert not is_loopback(host)
+
+
+def test_every_setting_that_limits_is_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
+    named = {
+        "TILEWRIGHT_CONFIG",
+        "requests_per_second",
+        "requests_burst",
+        "max_unfinished_jobs",
+        "max_queued_trials",
+        "max_body_bytes",
+        "max_json_depth",
+        "metrics_open",
+        "log_format",
+        "drain_seconds",
+    }
+    assert {name for name in named if f"`{name}`" not in text} == set()

@@ -16,7 +16,7 @@ from test_crown import trial
 from tilewright.db import Store, open_store
 from tilewright.db.fleet_records import LeaseItem
 from tilewright.db.records import Settlement
-from tilewright.db.sql import database
+from tilewright.db.sql import sqlite_database
 from tilewright.tuner.crown import Crowned, Crowning
 from tilewright.tuner.finals import SILENCE_SECONDS
 from tilewright.tuner.outcome import Outcome
@@ -189,7 +189,7 @@ def _crowned(rng: np.random.Generator, truth: np.ndarray[Any, Any]) -> tuple[int
 def test_a_stored_search_crowns_the_true_best_in_nine_of_ten_and_no_less_often_than_its_first_readings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
     found = []
     for seed in range(50):
         with open_store(f"sqlite:///{tmp_path}/{seed}.db") as store:

@@ -3,10 +3,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
+from synthetic import FakeMachine, task, tiles
 
+from tilewright.compiler.target import Hardware
+from tilewright.db import open_store
+from tilewright.measure.messages import MeasureInput, MeasureResult
 from tilewright.tuner.interrupts import heard
+from tilewright.tuner.tune import Tuner
 
 
 def _lose_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> list[type[BaseException]]:
@@ -52,3 +58,21 @@ def test_a_handler_of_the_user_stays() -> None:
             assert not interrupted()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_search_ends_by_an_interrupt_that_python_could_not_raise(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
+
+        class Loses(FakeMachine):
+            def measure(self, item: MeasureInput, ahead: MeasureInput | None = None) -> MeasureResult:
+                if len(self.items) == 3:
+                    _lose_an_interrupt(monkeypatch)
+                return super().measure(item, ahead)
+
+        tuner = Tuner(task=task(tiles()), hardware=Hardware.of({"architecture": "t"}), trials=64, store=store)
+        with pytest.raises(KeyboardInterrupt):
+            tuner.run(Loses())
+        (job,) = store.jobs(None, None, 9).items
+        assert (job.state, job.reason.split(" after ")[0]) == ("paused", "interrupted")

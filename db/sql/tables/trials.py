@@ -79,6 +79,8 @@ retimings = Table(
     Column("samples", Text, nullable=False),
     Column("worker", String, ForeignKey("workers.id")),
     Column("settled_at", Double),
+    Column("job", String),  # which wants it, where that is not the trial's own; its turns are below 0 then
+    Column("device", String),  # the worker that is to time it; none: any
 )
 _due = text("outcome = 'pending'")
 Index("uq_retimings_due", retimings.c.trial, unique=True, sqlite_where=_due, postgresql_where=_due)

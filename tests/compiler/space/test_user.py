@@ -136,3 +136,32 @@ def endless(sch: Schedule) -> None:
 def test_what_is_no_space_is_refused(func: PrimFunc, space: Any, constraints: Any, text: str) -> None:
     with pytest.raises(SpaceError, match=re.escape(text)):
         user_space(func, space, constraints)
+
+
+def raises_on_columns(knobs: Mapping[str, Any]) -> Any:
+    return knobs["rows"] * no_such_number  # type: ignore[name-defined]  # noqa: F821
+
+
+def raises_on_one(knobs: Mapping[str, Any]) -> bool:
+    if knobs["rows"] > 0:  # of a column: TypeError or ValueError, and each config is asked by itself
+        raise LookupError("no such row")
+    return True
+
+
+@pytest.mark.parametrize(
+    ("constraint", "text"),
+    [
+        (
+            raises_on_columns,
+            "raises_on_columns raised NameError at test_user.py:{}: name 'no_such_number' is",
+        ),
+        (raises_on_one, "raises_on_one raised LookupError at test_user.py:{}: 'no such row'"),
+    ],
+)
+def test_a_constraint_that_raises_is_named_with_its_line(
+    func: PrimFunc, constraint: Callable[[Mapping[str, Any]], Any], text: str
+) -> None:
+    line = constraint.__code__.co_firstlineno + (1 if constraint is raises_on_columns else 2)
+    with pytest.raises(SpaceError) as caught:
+        user_space(func, tiles, [constraint]).sketches[0].columns.violations(np.array([[8, 16]]))
+    assert str(caught.value).startswith(text.format(line))

@@ -1,0 +1,103 @@
+"""Where the commands of `tilewright best` look: a database here, or a server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...db.errors import StoreUnavailable
+from ..client import Client
+from ..connect import connect
+from ..schedule_presenter import explain, pin_view, schedule_view
+from ..schedule_views import ExplanationView, PinView, ScheduleView
+from .exits import CommandError, Exit
+from .options import settings_of
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a schedule is looked up by; `name` is the workload's."""
+
+    name: str
+    workload: str
+    target: str
+    hardware: str
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        return self.workload, self.target, self.hardware
+
+
+class Source:
+    """A store or a client of a server, by what the commands need of either."""
+
+    def __init__(self, kept: Any, where: str) -> None:
+        self.kept = kept
+        self.where = where
+
+    @property
+    def remote(self) -> bool:
+        return isinstance(self.kept, Client)
+
+    def explain(self, key: Key) -> ExplanationView:
+        return self.kept.explain(*key.parts) if self.remote else explain(self.kept, *key.parts)
+
+    def schedules(self) -> Iterator[ScheduleView]:
+        if self.remote:
+            yield from self.kept.schedules()
+            return
+        after: str | None = None
+        while True:
+            page = self.kept.kept(after)
+            yield from (schedule_view(one.schedule) for one in page.items)
+            after = page.next
+            if after is None:
+                return
+
+    def pins(self) -> list[PinView]:
+        return self.kept.pins() if self.remote else [pin_view(pin) for pin in self.kept.pins()]
+
+
+@contextlib.contextmanager
+def opened(
+    url: str | None,
+    db: str | None,
+    token_file: Path | None,
+    insecure_http: bool,
+    *,
+    create: bool = False,
+    wanted: str = "no schedule is known",
+) -> Iterator[Source]:
+    """The database of `--db`, else the server. To look something up makes no database."""
+    if url is not None and db is not None:
+        raise CommandError("--db is for a database here, --url for a server: give one of them", Exit.USAGE)
+    settings = settings_of(url=url, db=db, token_file=token_file, insecure_http=insecure_http)
+    where = settings.db if db is not None else settings.url
+    token = None if settings.token is None else settings.token.get_secret_value()
+    try:
+        source = connect(where, token, insecure_http=settings.insecure_http, create=create)
+    except StoreUnavailable as error:
+        raise CommandError(f"{wanted}: {error}") from error
+    except ModuleNotFoundError as error:
+        raise CommandError(str(error)) from error
+    except ValueError as error:
+        raise CommandError(str(error), Exit.SETTINGS) from error
+    with source:
+        yield Source(source, where)
+
+
+def key_of(workload: Any, target: str, hardware: str | None) -> Key:
+    """The key of a workload argument on this machine's hardware, or another's."""
+    from ...compiler import ir
+    from ...compiler.target import Target, TargetError, detect
+    from .workload_argument import func_of
+
+    func = func_of(workload)
+    try:
+        parsed = Target.parse(target)
+    except TargetError as error:
+        raise CommandError(str(error), Exit.USAGE) from error
+    return Key(func.name, ir.workload_key(func), parsed.key, hardware or detect().key)

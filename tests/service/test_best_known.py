@@ -1,0 +1,278 @@
+"""Best-known schedules from the search to the build: what a program and the command line see of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from service_harness import ENVIRONMENT
+from test_exchange import HERE, TARGET, plus, record
+
+import tilewright as tw
+from tilewright.compiler import CODEGEN_VERSION, ir
+from tilewright.compiler.runtime import Module
+from tilewright.db import Store, open_store
+from tilewright.service.cli import run
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/t.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with open_store(url) as store:
+        yield store
+
+
+KEY = ir.workload_key(plus(12)), TARGET.key, HERE.key
+
+
+def computes(lib: Module, rows: int = 12) -> bool:
+    x, y = np.ones((rows, 20), "f4"), np.zeros((rows, 20), "f4")
+    lib(x, y)
+    return bool(np.array_equal(y, x + 1))
+
+
+def test_explain_pin_and_off_are_visible_in_the_compile_report(store: Store) -> None:
+    row = record(store, plus(12), 1e-3)
+    said = tw.explain(plus(12), store)
+    served = said.served
+    assert served is not None and [one.trial for one in said.rows] == [row]
+    assert (served.trial, served.seconds, served.worker) == (row, 1e-3, None)
+    assert served.trace["version"] == 1 and served.measured_at is not None
+    source = tw.build(plus(12), schedules=store).schedule_source
+    assert (source.kind, source.reason) == ("exact", served.reason)
+    store.pin(*KEY, row, "numbers drift", "ann")
+    source = tw.build(plus(12), schedules=store).schedule_source
+    assert source.reason == f"trial {row} is pinned by ann: numbers drift"
+    store.pin(*KEY, None, "", "ann")
+    lib = tw.build(plus(12), schedules=store)
+    said_now = lib.schedule_source.kind, lib.schedule_source.reason
+    assert said_now == ("default", "the default schedule is pinned by ann") and computes(lib)
+    assert store.unpin(*KEY) and not store.unpin(*KEY)
+    assert tw.build(plus(12), schedules=store).schedule_source.kind == "exact"
+
+
+def test_a_row_that_does_not_apply_is_retired_once_and_the_build_goes_on(store: Store) -> None:
+    row = record(store, plus(12), 1e-3)
+    with store._database.write() as conn:  # type: ignore[attr-defined]
+        conn.exec_driver_sql("""UPDATE trials SET trace = '{"version": 1, "steps": [{"do": "sing"}]}'""")
+    lib = tw.build(plus(12), schedules=store)
+    reason = lib.schedule_source.reason
+    assert lib.schedule_source.kind == "default" and computes(lib)
+    assert reason.startswith("the best-known schedule no longer applies: unknown step 'sing'")
+    assert reason.endswith(f"; trial {row} is retired")
+    again = tw.build(plus(12), schedules=store).schedule_source
+    assert again.reason.startswith("no record for workload ")
+    (gone,) = tw.explain(plus(12), store).retired
+    assert gone.trial == row and reason.startswith(gone.reason)
+
+
+def test_one_damaged_row_leaves_the_others_alone(store: Store) -> None:
+    for rows in range(1, 12):
+        record(store, plus(rows), 1e-3)
+    with store._database.write() as conn:  # type: ignore[attr-defined]
+        conn.exec_driver_sql("UPDATE trials SET trace = '{' WHERE rowid = 5")
+    kinds = [tw.build(plus(rows), schedules=store).schedule_source.kind for rows in range(1, 12)]
+    assert sorted(kinds) == ["default"] + ["exact"] * 10
+
+
+def test_another_machine_of_the_family_is_served_only_where_that_is_allowed(store: Store) -> None:
+    record(store, plus(12), 1e-3)
+    with store._database.write() as conn:  # type: ignore[attr-defined]
+        elsewhere = "e" * 64
+        facts = json.dumps(HERE.facts)
+        conn.exec_driver_sql(f"INSERT INTO hardware VALUES ('{elsewhere}', '{facts}', 0)")
+        for table in ("jobs", "schedules"):
+            conn.exec_driver_sql(f"UPDATE {table} SET hardware = '{elsewhere}'")
+    assert tw.build(plus(12), schedules=store).schedule_source.kind == "default"
+    lib = tw.build(plus(12), schedules=store, allow=("same_family",))
+    assert lib.schedule_source.kind == "same_family" and computes(lib)
+    assert lib.schedule_source.record.hardware == elsewhere
+
+
+def test_a_related_workload_is_transferred_from_the_store(store: Store) -> None:
+    func = plus(12)
+    record(store, func, 1e-3)
+    from tilewright.compiler.ir.structure import structure
+
+    store.put_structure(ir.workload_key(func), structure(func)[0])
+    lib = tw.build(plus(16), schedules=store, allow=("transferred",))
+    assert lib.schedule_source.kind == "transferred" and computes(lib, 16)
+    assert "(12 for 16)" in lib.schedule_source.reason
+
+
+def test_a_freeze_is_what_a_build_gets_whatever_comes_later(store: Store) -> None:
+    row = record(store, plus(12), 1e-3)
+    assert store.freeze("release-1").count == 1
+    store.retire(record(store, plus(13), 1e-3), "gone")
+    source = tw.build(plus(12), schedules=store, freeze="release-1").schedule_source
+    assert (source.kind, source.record.trial) == ("exact", row)
+    missing = tw.build(plus(13), schedules=store, freeze="release-1").schedule_source
+    assert missing.reason.startswith("no record in freeze 'release-1' for workload ")
+
+
+PROGRAM = """
+import hashlib, sys
+import numpy as np
+{imports}
+sys.path.insert(0, {folder!r})
+from test_exchange import plus
+with tw.connect({url!r}) as store:
+    lib = tw.build(plus(12), schedules=store)
+x, y = np.arange(240, dtype="f4").reshape(12, 20), np.zeros((12, 20), "f4")
+lib(x, y)
+print(lib.schedule_source.kind, hashlib.sha256(lib.source().encode()).hexdigest(), y.tobytes().hex()[:64])
+"""
+
+
+@pytest.mark.parametrize(
+    "imports", ["import tilewright as tw", "import tilewright.db\nimport tilewright as tw"]
+)
+def test_a_fresh_process_gets_the_same_code_from_the_same_row(store: Store, url: str, imports: str) -> None:
+    record(store, plus(12), 1e-3)
+    program = PROGRAM.format(imports=imports, folder=str(Path(__file__).parent), url=url)
+    runs = [
+        subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert [r.stderr for r in runs] == ["", ""]
+    here = tw.build(plus(12), schedules=store)
+    text = hashlib.sha256(here.source().encode()).hexdigest()
+    assert [r.stdout.split()[:2] for r in runs] == [["exact", text]] * 2
+
+
+def test_programs_that_differ_in_their_names_share_their_schedule(store: Store) -> None:
+    record(store, plus(12), 1e-3)
+    a = tw.te.placeholder((12, 20), "float32", name="Input")
+    func = tw.te.create_prim_func(
+        [a, tw.te.compute((12, 20), lambda row, column: a[row, column] + 1.0, name="Out")], name="other"
+    )
+    lib = tw.build(func, schedules=store)
+    assert lib.schedule_source.kind == "exact" and computes(lib)
+
+
+WORKLOAD = json.dumps(ir.to_json(plus(12)))
+
+
+def test_the_command_line_explains_pins_freezes_and_retires(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = record(store, plus(12), 1e-3)
+
+    def said(*words: str, code: int = 0) -> str:
+        assert run(["best", *words, "--db", url]) == code, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    assert row in said("list") and "1000.0 µs" in said("explain", WORKLOAD)
+    assert said(WORKLOAD) == said("show", WORKLOAD)
+    said("pin", WORKLOAD, row, "--note", "drift")
+    assert f"trial {row} is pinned" in said("show", WORKLOAD)
+    said("pin", WORKLOAD, "--default")
+    assert said("show", WORKLOAD).startswith("# the default schedule: ")
+    assert "default" in said("pins")
+    said("unpin", WORKLOAD)
+    said("unpin", WORKLOAD, code=1)
+    said("freeze", "release-1")
+    assert "release-1" in said("freezes") and said("changes", "release-1") == "unchanged\n"
+    said("retire", row, "--reason", "wrong", "--yes")
+    assert row in said("changes", "release-1", code=1)
+    said("unfreeze", "release-1", "--yes")
+    said("show", WORKLOAD, code=1)
+
+
+def test_the_command_line_carries_records_to_another_store_and_checks_them(
+    store: Store, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(store, plus(12), 1e-3)
+    lines, other = tmp_path / "bests.jsonl", f"sqlite:///{tmp_path}/other.db"
+    assert run(["best", "export", "--db", url, "--out", str(lines)]) == 0
+    assert run(["best", "import", str(lines), "--db", other]) == 0
+    assert capsys.readouterr().out == "1 best, 0 challenger, 0 slower, 0 known, 0 refused\n"
+    with lines.open("a") as more:
+        more.write("{}\n")
+    assert run(["best", "import", str(lines), "--db", other]) == 1
+    assert f"{lines}:2: version None of tilewright_schedule is not known" in capsys.readouterr().err
+    assert run(["best", "check", "--db", other]) == 0
+    with open_store(other) as there, there._database.write() as conn:  # type: ignore[attr-defined]
+        conn.exec_driver_sql("UPDATE trials SET trace = '{'")
+    assert run(["best", "check", "--db", other, "--retire"]) == 1
+    assert run(["best", "check", "--db", other]) == 0
+
+
+RESULTS_T4: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "schema_version": {"type": "string", "pattern": r"^[0-9]+\.[0-9]+\.[0-9]+$"},
+        "results": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["configuration", "times", "invalidity", "correctness"],
+                "properties": {
+                    "timestamp": {"type": "string"},
+                    "configuration": {"type": "object"},
+                    "objectives": {"type": "array"},
+                    "times": {
+                        "type": "object",
+                        "properties": {
+                            "compilation_time": {"type": "number"},
+                            "runtimes": {"type": "array"},
+                        },
+                    },
+                    "invalidity": {
+                        "enum": ["timeout", "compile", "runtime", "correctness", "constraints", "correct"]
+                    },
+                    "correctness": {"type": "number"},
+                    "measurements": {
+                        "type": "array",
+                        "items": {
+                            "properties": {
+                                "name": {"type": "string"},
+                                "value": {"type": ["number", "string", "array"]},
+                                "unit": {"type": "string"},
+                            }
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+"""What results of T4 1.0.0 must be, as far as these have such fields."""
+
+
+def test_the_trials_of_a_job_are_told_in_t4(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    func = plus(12)
+    found = tw.tune(func, trials=4, store=store, progress=False)
+    assert run(["best", "export", "--format", "t4", "--job", str(found.job), "--db", url]) == 0
+    told = json.loads(capsys.readouterr().out)
+    jsonschema.validate(told, RESULTS_T4)
+    trials = store.trials(str(found.job))
+    assert len(told["results"]) == len([t for t in trials if t.outcome != "cancelled"])
+    for trial, result in zip(trials, told["results"], strict=True):
+        assert result["configuration"]["sketch"] and result["invalidity"] == "correct"
+        assert result["measurements"][0] == {"name": "time", "value": trial.seconds * 1e3, "unit": "ms"}
+
+
+def test_what_was_tuned_is_known_with_its_speedup_and_is_measured_no_more(store: Store) -> None:
+    func = plus(12)
+    found = tw.tune(func, trials=4, store=store, progress=False)
+    best = store.best(ir.workload_key(func), TARGET.key, HERE.key)
+    assert best is not None and best.baseline is not None
+    assert best.speedup is not None and best.speedup >= 1.0
+    assert best.codegen_version == CODEGEN_VERSION
+    again = tw.tune(func, trials=4, store=store, progress=False)
+    assert (again.trial_count, again.known_count) == (0, found.trial_count)
