@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import AsyncIterator
 
 from starlette.concurrency import run_in_threadpool
 
@@ -29,7 +31,20 @@ class WorkWatch:
         self._waiting: dict[asyncio.Future[bool], Worker] = {}
         self._task: asyncio.Task[None] | None = None
         self._seen: list[OpenWork] = []
-        self.claiming = asyncio.Semaphore(_CLAIMS_AT_ONCE)
+        self._claiming = asyncio.Semaphore(_CLAIMS_AT_ONCE)
+
+    @contextlib.asynccontextmanager
+    async def may_claim(self, seconds: float) -> AsyncIterator[bool]:
+        """Within it one of the few who claim at a time, where one's turn came within `seconds`."""
+        try:
+            await asyncio.wait_for(self._claiming.acquire(), seconds)
+        except TimeoutError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._claiming.release()
 
     def saw_work(self, worker: Worker) -> bool:
         """Whether there was work for this worker when anybody looked last."""

@@ -35,6 +35,9 @@ router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=Measuremen
 _BUILD_TAKES = 0.05
 """Seconds until a device without a compiler asks again for work whose program is not built yet."""
 
+_LEAST_PATIENCE = 5.0
+"""Seconds that a call which does not wait for work waits for its turn to claim."""
+
 _LONG_WAIT = 1.0
 """Who waits as long as this does not have to claim before anybody has seen work."""
 
@@ -60,10 +63,14 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     worker = await run_in_threadpool(context.store.worker, caller.worker)
     check_codegen(worker, context.parser.codegen_version())
 
+    deadline = time.monotonic() + wait
+
     async def claim() -> Lease | None:
-        async with context.work.claiming:
+        # Not for longer than the worker listens: it would be given work behind its back.
+        left = max(_LEAST_PATIENCE, deadline - time.monotonic())
+        async with context.work.may_claim(left) as mine:
             # A worker that hung up would leave its candidates lying until the lease expires.
-            if await request.is_disconnected():
+            if not mine or await request.is_disconnected():
                 return None
             return await run_in_threadpool(
                 context.store.claim,
@@ -74,7 +81,6 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
                 settings.lease_seconds,
             )
 
-    deadline = time.monotonic() + wait
     lease = None
     # A claim says to the store that the worker is there, too, and gives back what it held.
     known = worker.state == "online" and worker.session == caller.session and wait >= _LONG_WAIT

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -118,5 +119,16 @@ def test_what_was_seen_last_is_known_without_another_look() -> None:
         assert await watch.turn(worker(1), LONG)
         assert watch.saw_work(worker(2))
         assert not watch.saw_work(worker(3, OTHER_HARDWARE))
+
+    run(body)
+
+
+def test_four_claim_at_a_time_and_who_has_no_turn_in_time_does_not() -> None:
+    async def body(store: FakeStore, watch: WorkWatch) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            turns = [await stack.enter_async_context(watch.may_claim(0.05)) for _ in range(5)]
+            assert turns == [True] * 4 + [False]
+        async with watch.may_claim(0.05) as mine:
+            assert mine
 
     run(body)
