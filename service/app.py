@@ -6,7 +6,7 @@ import threading
 from importlib.metadata import version
 from typing import Any, cast
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from ..db.errors import StoreError
@@ -22,7 +22,9 @@ from .fresh import Fresh
 from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .metrics import Measuring, Metrics
+from .plausible import Roofline
 from .presenter import Presenter
+from .query_check import check_query
 from .rate_limits import Buckets, RateLimits
 from .request_log import RequestLog
 from .routes import (
@@ -90,9 +92,10 @@ def create_app(
         settings=settings,
         dispatcher=AfterChange(dispatcher),
         parser=parser,
-        presenter=Presenter(store, parser),
+        presenter=Presenter(store, parser, 3 * (settings.build_seconds + settings.run_seconds)),
         work=WorkWatch(store, stopping),
         fresh=fresh,
+        roofline=Roofline(store, parser),
         stopping=stopping,
         schema=store.schema_version(),
         in_flight=InFlightKeys(),
@@ -124,6 +127,7 @@ def bare_app() -> FastAPI:
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         generate_unique_id_function=_operation_id,
+        dependencies=[Depends(check_query)],
     )
     routes: list[APIRoute] = []
     for module in ROUTES:

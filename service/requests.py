@@ -192,7 +192,7 @@ class TokenRequest(Request):
     max_trials: int | None = Field(
         None, ge=0, le=10**12, description="trials without a result that those may have, together"
     )
-    rate: float | None = Field(None, gt=0, le=10**6, description="requests a second that it may make")
+    rate: float | None = Field(None, ge=0.001, le=10**6, description="requests a second that it may make")
 
 
 class WorkerNote(Request):
@@ -215,7 +215,7 @@ class QuarantineRequest(Request):
         None,
         ge=0,
         le=3650 * 86_400.0,
-        description="results of the last so many seconds do not count; none: those since it attached",
+        description="results of so many seconds do not count; none: those since its last healthy check",
     )
 
 

@@ -23,6 +23,7 @@ from .best_rows import (
 )
 from .clock import now_of
 from .job_rows import searched_row
+from .locks import lock_best
 from .offers import (
     challenge,
     enthrone,
@@ -111,7 +112,7 @@ class SchedulePart(Part):
     def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
         _check_samples("samples", samples)
         with self._database.write() as conn:
-            searched_row(conn, job_id, epoch)
+            lock_best(conn, searched_row(conn, job_id, epoch).workload)
             mine = select(trials.c.id).where(trials.c.job == job_id, trials.c.number == number)
             row = servable(conn, conn.execute(mine).scalar_one_or_none() or "")
             if row is None:
@@ -138,6 +139,7 @@ class SchedulePart(Part):
             _check_samples(f"times[{trial}]", samples)
         with self._database.write() as conn:
             job = searched_row(conn, job_id, epoch)
+            lock_best(conn, job.workload)
             key, now = key_of(job), now_of(conn)
             if worker is not None:
                 _require_worker(conn, worker)
@@ -179,6 +181,7 @@ class SchedulePart(Part):
                 raise NotFound("trial", trial_id)
             if row.hardware is None:
                 return None
+            lock_best(conn, row.workload)
             key, now = key_of(row), now_of(conn)
             values = {"candidate_key": row.candidate_key, "hardware": row.hardware, "trial": row.id}
             statement = upsert(conn, retirements).values(reason=reason, retired_at=now, **values)
