@@ -27,7 +27,7 @@ from tilewright.compiler.target.hardware import detect
 from tilewright.db import AlreadyComplete, Conflict, Store, open_store
 from tilewright.db.process_identity import ProcessIdentity
 from tilewright.db.records import Job
-from tilewright.db.sql import database
+from tilewright.db.sql import sqlite_database
 from tilewright.tuner import local
 from tilewright.tuner import tune as tune_module
 from tilewright.tuner.budget import Budget
@@ -44,7 +44,7 @@ HERE = Hardware.of({"architecture": "test"})
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here depends on what is on the disk when the machine loses its power."""
-    monkeypatch.setattr(database, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
 
 
 @pytest.fixture

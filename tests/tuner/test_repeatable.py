@@ -17,7 +17,7 @@ from synthetic import HARDWARE
 
 from tilewright.db import StaleSearch, Store, open_store
 from tilewright.db.records import Job, NewTrial, Settlement
-from tilewright.db.sql import database
+from tilewright.db.sql import sqlite_database
 from tilewright.tuner.run import run_search
 from tilewright.tuner.strategies import STRATEGIES
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here depends on what is on the disk when the machine loses its power."""
-    monkeypatch.setattr(database, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
 
 
 @pytest.fixture
