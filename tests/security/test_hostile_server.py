@@ -3,6 +3,8 @@ use more than its machine has."""
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from typing import Any
 
@@ -53,11 +55,9 @@ HOSTILE = {
 def results() -> dict[str, MeasureResult]:
     """What a worker answers to a lease of all of these, and then to an honest one."""
     source = FakeSource(leases=[list(HOSTILE.values()), [sent("honest")]])
-    said: list[str] = []
+    source.when_empty = lambda: os.kill(os.getpid(), signal.SIGTERM)
     with Runner() as runner:
-        work = worker.Worker(source, runner, HELLO, 64, worker.Persistence(worker.Patience(), said.append))
-        source.when_empty = work.interrupt
-        assert work.run() == worker.Exit.DRAINED
+        assert worker.run(source, runner, HELLO, batch=64, say=lambda line: None) == worker.Exit.DRAINED
     return {result.item: result for result in source.settled}
 
 
