@@ -137,6 +137,15 @@ class LeaseItem:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """What a trial of a lease is: its program, the description of its target, the facts of the hardware."""
+
+    program: str
+    description: str
+    facts: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     id: str
     worker: str
@@ -154,6 +163,18 @@ class LeaseState:
     cancelled: tuple[str, ...]
     drain: bool
     ttl: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """Nothing was heard of a running job `since`: what it waits for, by the number of its oldest trial that
+    is not settled. `worker`, by its name, runs that (`started`) or holds it; None: no worker does, or (no
+    `number`) the search has proposed nothing that is not settled."""
+
+    since: float
+    number: int | None
+    worker: str | None
+    started: bool
 
 
 @dataclass(frozen=True, slots=True)

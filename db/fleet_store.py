@@ -1,14 +1,18 @@
 """The part of a store's contract that measurement needs: workers, and trials leased to them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from .fleet_records import Lease, LeaseState, LostLease, NewWorker, OpenWork, Worker
+from .fleet_records import Lease, LeaseState, LostLease, Measured, NewWorker, OpenWork, Stall, Worker
 from .records import Settlement
 from .words import WorkerState
 from .worker_control_store import WorkerControlStore
 
 MAX_LEASE_ITEMS = 64
+MAX_ATTEMPTS = 3
+"""A trial is not tried again after so many attempts that ended by the loss or a fault of the worker; those
+that came back untouched do not count."""
+
 MAX_LOSSES = 2
 """So many workers lost while they ran a candidate make it `crashes_device` for that kind of hardware."""
 
@@ -77,10 +81,21 @@ class LeaseStore(Protocol):
         A lease whose trials are all settled, or that was released, is past: no effect.
         """
 
-    def settle(self, lease: str, settlements: Sequence[Settlement], session: str | None = None) -> LeaseState:
+    def measured(self, lease: str, trials: Sequence[str]) -> dict[str, Measured]:
+        """What those of these trials are that the lease was granted, by their ids."""
+
+    def settle(
+        self,
+        lease: str,
+        settlements: Sequence[Settlement],
+        session: str | None = None,
+        instead: Mapping[str, Settlement] | None = None,
+    ) -> LeaseState:
         """Store results, update the best-known schedules in the same transaction, and renew the lease.
 
-        The same settlement again has no effect. A late one, whose lease expired, is accepted while its
+        Of a trial in `instead` that is stored, whatever was handed in: the service does not believe it. The
+        same settlement again has no effect. A `worker_lost`, the worker's own failure, brings the trial back
+        to the queue until it had MAX_ATTEMPTS. A late one, whose lease expired, is accepted while its
         trial was not granted again; then the state's `ttl` is 0 and `cancelled` names the rest of the
         lease. Refused ones raise after all others have been stored: LeaseLost for trials granted to
         somebody else, SettlementMismatch for another result of a settled attempt. One InvalidValue refuses
@@ -98,6 +113,14 @@ class LeaseStore(Protocol):
         them; where that cannot be known, since it ran elsewhere, once it has written nothing for
         `local_silence`. To be called every few seconds.
         """
+
+    def stall(self, job_id: str, silence: float) -> Stall | None:
+        """What a job of origin `http` waits for that is running and of which nothing was heard for `silence`
+        seconds: no result, no new trials, no event."""
+
+    def job_doubts(self, job_id: str) -> list[tuple[str, str, int]]:
+        """Workers of whose results for a job some are not believed, by name: the newest reason, and how many
+        results that is."""
 
     def open_work(self) -> list[OpenWork]:
         """What kinds of trials wait for a worker: to be asked before `claim`, which writes."""

@@ -40,7 +40,8 @@ class WorkerControlStore(Protocol):
         self, worker_id: str, by: str, note: str, since: float | None = None
     ) -> WorkerChange:
         """No leases for it, and nothing it settled from `since` is believed: no such result is best-known or
-        becomes it, the next best is served, and the evidence is kept. `since` None: from when it attached.
+        becomes it, the next best is served, and the evidence is kept. `since` None: from its last
+        healthy check, or from when it attached where there was none.
 
         Quarantined again, the earlier `since` counts.
         """

@@ -17,6 +17,7 @@ __all__ = [
     "MAX_LAST_WORDS",
     "MAX_MESSAGE",
     "PROTOCOL",
+    "Drain",
     "Failure",
     "FailureKind",
     "JobSource",
@@ -259,6 +260,10 @@ class SourceRefused(SourceError):
     """The service refused this one call for what it said (another 4xx), for the reason in the message."""
 
 
+class Drain(Exception):
+    """The service has nothing more for this worker: it is to end."""
+
+
 class JobSource(Protocol):
     """Where a worker's work comes from. Every call may raise SourceUnreachable, NotATilewright, Unauthorized,
     Superseded, VersionRefused and SourceRefused; the calls of a lease may raise LeaseLost.
@@ -270,7 +275,7 @@ class JobSource(Protocol):
         """Attach, or attach again after the service forgot this worker."""
 
     def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
-        """The next batch, waiting up to `wait_seconds` for one; None when there is none."""
+        """The next batch, waiting up to `wait_seconds` for one; None when there is none. Raises Drain."""
 
     def start(self, lease: str, item: str, attempt: int) -> None:
         """Mark an item started, before it runs, so that a lost worker is blamed on it alone."""

@@ -18,6 +18,7 @@ from .health_messages import HealthReport
 from .interrupts import interrupting
 from .measuring import Measures, Measuring, summary
 from .messages import (
+    Drain,
     JobSource,
     Lease,
     LeaseLost,
@@ -168,9 +169,14 @@ class Worker:
                 self._say(f"in quarantine, until it is released: {update.reason}")
 
     def _lease(self) -> Lease | None:
-        lease = self._idly(
-            lambda: self._source.lease(self._batch, self._wait_seconds), self._persistence.patience.outage
-        )
+        try:
+            lease = self._idly(
+                lambda: self._source.lease(self._batch, self._wait_seconds),
+                self._persistence.patience.outage,
+            )
+        except Drain:
+            self._draining = True
+            return None
         if lease is None:
             self._persistence.pause(_IDLE_SECONDS, self._is_draining)
         return lease

@@ -22,6 +22,7 @@ from .fresh import Fresh
 from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .metrics import Measuring, Metrics
+from .plausible import Roofline
 from .presenter import Presenter
 from .query_check import check_query
 from .rate_limits import Buckets, RateLimits
@@ -91,9 +92,10 @@ def create_app(
         settings=settings,
         dispatcher=AfterChange(dispatcher),
         parser=parser,
-        presenter=Presenter(store, parser),
+        presenter=Presenter(store, parser, 3 * (settings.build_seconds + settings.run_seconds)),
         work=WorkWatch(store, stopping),
         fresh=fresh,
+        roofline=Roofline(store, parser),
         stopping=stopping,
         schema=store.schema_version(),
         in_flight=InFlightKeys(),

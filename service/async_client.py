@@ -9,7 +9,7 @@ import anyio
 import httpx
 
 from ..measure.messages import SourceUnreachable
-from . import schedule_verbs, verbs
+from . import schedule_verbs, verbs, worker_verbs
 from .async_transport import AsyncTransport
 from .best_lookup import BestLookup, RemoteSchedule
 from .calls import AsyncListing, AsyncVerb, Call
@@ -42,6 +42,15 @@ class AsyncClient:
     tell = AsyncVerb(verbs.tell)
     operators = AsyncVerb(verbs.operators)
     workers = AsyncVerb(verbs.workers)
+    worker = AsyncVerb(worker_verbs.worker)
+    pause_worker = AsyncVerb(worker_verbs.pause_worker)
+    resume_worker = AsyncVerb(worker_verbs.resume_worker)
+    drain_worker = AsyncVerb(worker_verbs.drain_worker)
+    quarantine_worker = AsyncVerb(worker_verbs.quarantine_worker)
+    release_worker = AsyncVerb(worker_verbs.release_worker)
+    remove_worker = AsyncVerb(worker_verbs.remove_worker)
+    crashes = AsyncVerb(worker_verbs.crashes)
+    clear_crash = AsyncVerb(worker_verbs.clear_crash)
     create_token = AsyncVerb(verbs.create_token)
     tokens = AsyncListing(verbs.tokens)
     revoke_token = AsyncVerb(verbs.revoke_token)

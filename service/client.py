@@ -9,7 +9,7 @@ from typing import Any, Self
 import httpx
 
 from ..measure.messages import NotATilewright, SourceUnreachable
-from . import schedule_verbs, verbs
+from . import schedule_verbs, verbs, worker_verbs
 from .best_lookup import BestLookup, RemoteSchedule
 from .calls import Call, Listing, Verb
 from .deadline import within
@@ -44,6 +44,15 @@ class Client:
     tell = Verb(verbs.tell)
     operators = Verb(verbs.operators)
     workers = Verb(verbs.workers)
+    worker = Verb(worker_verbs.worker)
+    pause_worker = Verb(worker_verbs.pause_worker)
+    resume_worker = Verb(worker_verbs.resume_worker)
+    drain_worker = Verb(worker_verbs.drain_worker)
+    quarantine_worker = Verb(worker_verbs.quarantine_worker)
+    release_worker = Verb(worker_verbs.release_worker)
+    remove_worker = Verb(worker_verbs.remove_worker)
+    crashes = Verb(worker_verbs.crashes)
+    clear_crash = Verb(worker_verbs.clear_crash)
     create_token = Verb(verbs.create_token)
     tokens = Listing(verbs.tokens)
     revoke_token = Verb(verbs.revoke_token)

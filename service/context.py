@@ -14,6 +14,7 @@ from .auth import Principal
 from .changes import AfterChange, InFlightKeys
 from .fresh import Fresh
 from .metrics import Metrics
+from .plausible import Roofline
 from .presenter import Presenter
 from .settings import Settings
 from .work_watch import WorkWatch
@@ -32,6 +33,7 @@ class Context:
     presenter: Presenter
     work: WorkWatch
     fresh: Fresh
+    roofline: Roofline
     stopping: threading.Event
     schema: str
     in_flight: InFlightKeys

@@ -25,7 +25,6 @@ from .errors import ProtocolRefused
 from .settings import Settings
 from .traces import traceparent
 
-DRAIN_HEADER = "Tilewright-Worker"
 # A lease that is lost has no time left, and the protocol has no word for zero.
 _NO_TIME = 0.001
 _TRACED_PROTOCOL = 2

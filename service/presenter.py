@@ -9,6 +9,7 @@ from typing import Any
 from ..db.fleet_records import Crash, Worker, WorkerChange
 from ..db.fleet_store import MAX_LOSSES
 from ..db.health_records import HealthCheck, WorkerBaseline
+from ..db.moments import moment
 from ..db.records import Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
@@ -35,7 +36,8 @@ from .workloads import TargetSpec, Workload, WorkloadParser
 class Presenter:
     """Makes views. Workloads and targets never change under their key, so that each is read once."""
 
-    def __init__(self, store: Store, parser: WorkloadParser) -> None:
+    def __init__(self, store: Store, parser: WorkloadParser, stall_seconds: float = 60.0) -> None:
+        self._stall_seconds = stall_seconds
         self._store = store
         self._parser = parser
         self._workload = lru_cache(maxsize=256)(self._read_workload)
@@ -49,7 +51,10 @@ class Presenter:
                 "model": None if model is None else ModelView.model_validate(model["overall"]),
                 "time": None if report is None else TimeView.model_validate(report["seconds"]),
                 "drift": (drift := self._drift(job)),
-                "warnings": [view.message for view in drift],
+                "warnings": [
+                    *(view.message for view in drift),
+                    *(_warning(*each) for each in self._store.job_doubts(job.id)),
+                ],
             }
         )
 
@@ -79,6 +84,7 @@ class Presenter:
             pool=job.pool,
             labels=json.loads(job.labels),
             priority=job.priority,
+            stalled=self._stalled(job),
             history=job.history,
             owner=job.owner,
             created_at=job.created_at,
@@ -86,6 +92,19 @@ class Presenter:
             progress=self._progress(job, known.trials, best, workload.flops),
             best=None if best is None else _best_of_job(best, workload.flops),
         )
+
+    def _stalled(self, job: Job) -> str | None:
+        """Why a running job does not get on; None where it does, or has not stood still for long."""
+        stall = self._store.stall(job.id, self._stall_seconds) if job.state == "running" else None
+        if stall is None:
+            return None
+        since = f"stalled since {moment(stall.since)}"
+        if stall.number is None:
+            return f"{since}, waiting for its search"
+        if stall.worker is None:
+            return f"{since}, waiting for a worker to take trial {stall.number}"
+        held = "" if stall.started else ", which holds"
+        return f"{since}, waiting for worker {stall.worker}{held} trial {stall.number}"
 
     def _best_of(self, job: Job, known: Known) -> Trial | None:
         """Its fastest trial, or one that was known before it began and is faster."""
@@ -168,6 +187,11 @@ class Presenter:
 
     def _read_target(self, key: str) -> TargetView:
         return target_view(TargetSpec(key, self._store.target(key).description))
+
+
+def _warning(worker: str, reason: str, results: int) -> str:
+    what = f"1 trial by worker {worker} does" if results == 1 else f"{results} trials by worker {worker} do"
+    return f"{what} not count: {reason}"
 
 
 def _passed(job: Job, begun: float, until: float) -> float:

@@ -215,7 +215,7 @@ class QuarantineRequest(Request):
         None,
         ge=0,
         le=3650 * 86_400.0,
-        description="results of the last so many seconds do not count; none: those since it attached",
+        description="results of so many seconds do not count; none: those since its last healthy check",
     )
 
 

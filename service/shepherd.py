@@ -14,7 +14,7 @@ from ..db.leadership import Alone, Leadership
 from ..db.records import Job
 from ..db.store import Store
 from .dispatch import Dispatched, Dispatcher, DispatchError
-from .hardware_choice import attached, waits_for
+from .hardware_choice import Needs, attached, waits_for
 from .overtime import is_late
 from .search_ends import Knew, SearchEnd, give_up, last_end, rested
 from .submission import facts_of
@@ -138,13 +138,13 @@ class Shepherd:
     def _advance(self, job: Job, workers: list[Worker], search: Dispatched | None) -> None:
         if job.state == "paused":
             return
-        reason = None if job.origin == "outside" else waits_for(job.hardware, workers)
+        reason = None if job.origin == "outside" else waits_for(Needs.of(job), workers)
         if reason is not None:
             if (job.state, job.reason) != ("waiting", reason):
                 self._store.set_waiting(job.id, reason)
             return
         if job.hardware is None:
-            (only,) = attached(workers)
+            (only,) = attached(Needs.of(job).fitting(workers))
             job = self._store.bind_hardware(job.id, only)
         if job.state == "waiting":
             # Before its search begins, which may be later: it no longer waits for a worker, and its time to

@@ -9,7 +9,7 @@ from typing import Any
 from ..db.records import Job, NewJob
 from ..db.store import Store
 from .errors import InvalidRequest, InvalidSuggestion, InvalidTarget, InvalidWorkload
-from .hardware_choice import choose, waits_for
+from .hardware_choice import Needs, choose, waits_for
 from .presenter import target_view, workload_view
 from .requests import JobRequest
 from .settings import Settings
@@ -38,7 +38,7 @@ class Submission:
             workload = parser.workload(request.workload)
         except SpecError as error:
             raise InvalidWorkload.at(f"/workload{error.pointer}", error.message) from error
-        hardware = choose(request.hardware, store.workers())
+        hardware = choose(_needs(request), store.workers())
         try:
             target = parser.target(request.target, facts_of(hardware, store))
         except SpecError as error:
@@ -63,7 +63,8 @@ class Submission:
         )
 
     def store(self, store: Store, settings: Settings, owner: str | None, trace_id: str) -> Job:
-        """Create the job; without a worker for it, it is `waiting` from the start and says for what."""
+        """Create the job, whose trials count to the share of its owner; without a worker for it, it is
+        `waiting` from the start and says for what."""
         request = self.request
         w = self.workload
         store.put_workload(w.key, w.name, w.program, w.script)
@@ -83,14 +84,32 @@ class Submission:
                 strategy=request.strategy,
                 worker_wait=request.worker_wait or settings.worker_wait,
                 history=request.history,
+                pool=request.pool,
+                labels=json.dumps(request.labels, sort_keys=True),
+                priority=request.priority,
+                account=owner or "",
                 origin="outside" if request.measure == "outside" else "http",
                 spec=json.dumps(request.model_dump(), separators=(",", ":")),
                 owner=owner,
                 trace_id=trace_id,
             )
         )
-        reason = None if job.origin == "outside" else waits_for(job.hardware, store.workers())
+        reason = None if job.origin == "outside" else waits_for(Needs.of(job), store.workers())
         return job if reason is None else store.set_waiting(job.id, reason)
+
+
+def in_pool(request: JobRequest, pool: str | None) -> JobRequest:
+    """A token that is bound to a pool submits to that pool. Raises InvalidRequest where another is named."""
+    if pool is None or request.pool == pool:
+        return request
+    if request.pool is not None:
+        raise InvalidRequest.at("/pool", f"this token is bound to pool {pool!r}, got {request.pool!r}")
+    return request.model_copy(update={"pool": pool})
+
+
+def _needs(request: JobRequest) -> Needs:
+    labels = frozenset(f"{key}={value}" for key, value in request.labels.items())
+    return Needs(request.hardware, request.pool, labels)
 
 
 def _check_outside(request: JobRequest, hardware: str | None) -> None:

@@ -50,14 +50,19 @@ def submit(
     history: str = "use",
     suggestions: Sequence[Mapping[str, Any]] = (),
     measure: str = "workers",
+    pool: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    priority: int = 0,
 ) -> Flow[JobView]:
     """Create a job. `history` "ignore": measure anew what was measured before. `suggestions` are tried
     first: JSON of traces, or `{"sketch": name, "knobs": {name: value}}`. `measure` "outside": whoever calls
-    `ask` and `tell` measures."""
+    `ask` and `tell` measures. Only workers of the `pool` that have all the `labels` measure it; each step of
+    `priority` is twice the share among your own jobs."""
     budget = {"trials": trials, "seconds": seconds, "target_seconds": target_seconds, "patience": patience}
     body = _job(workload, target, budget)
     body |= {"hardware": hardware, "seed": seed, "strategy": strategy, "worker_wait": worker_wait}
     body |= {"history": history, "suggestions": [dict(one) for one in suggestions], "measure": measure}
+    body |= {"pool": pool, "labels": dict(labels or {}), "priority": priority}
     return JobView.model_validate((yield change("/v1/jobs", body)).json())
 
 

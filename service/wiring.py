@@ -10,12 +10,20 @@ from typing import Any
 
 import rfc8785
 
-from ..compiler import CODEGEN_VERSION, interpret, ir, topi
+from ..compiler import CODEGEN_VERSION, interpret, ir, roofline, topi
 from ..compiler.schedule import ScheduleError, Trace, TraceError
 from ..compiler.target import Hardware, Target, TargetError
 from ..db.schedule_store import ScheduleStore
 from . import judging
 from .workloads import CheckedRecord, Near, SpecError, TargetSpec, Workload, check_knobs
+
+
+def workload_key_of(program: str) -> str:
+    """The key of a stored program. Raises ValueError for a text that is none."""
+    try:
+        return ir.workload_key(ir.from_json(json.loads(program)))
+    except (ir.TypeMismatch, KeyError, RecursionError) as error:
+        raise ValueError(f"is no program: {error}") from error
 
 
 class CompilerParser:
@@ -66,6 +74,11 @@ class CompilerParser:
 
     def flops(self, program: str) -> float | None:
         return float(ir.flop_count(ir.from_json(json.loads(program)))) or None
+
+    @lru_cache(maxsize=1024)  # noqa: B019 - one parser lives as long as its server
+    def least_seconds(self, program: str, target: str, facts: str) -> float:
+        func = ir.from_json(json.loads(program))
+        return roofline.least_seconds(func, json.loads(target), json.loads(facts))
 
     def why_not(self, program: str, target: str, trace: str) -> str | None:
         return judging.why_not(program, target, trace)

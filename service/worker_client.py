@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+import httpx
+
 from ..measure.health_messages import HealthReport, HealthUpdate
 from ..measure.messages import (
     PROTOCOL,
+    Drain,
     Lease,
     LeaseLost,
     LeaseUpdate,
@@ -28,6 +31,9 @@ from .transport import ApiError, Transport
 from .worker_logs import log
 
 M = TypeVar("M", Registration, Lease, LeaseUpdate, HealthUpdate)
+
+DRAIN_HEADER = "Tilewright-Worker"
+"""Of an answer without work: `drain` tells the worker to end."""
 
 _BY_CODE: dict[str, type[SourceError]] = {
     "token-needed": Unauthorized,
@@ -60,10 +66,12 @@ class WorkerClient:
 
     def lease(self, max_items: int, wait_seconds: float) -> Lease | None:
         body = {**self._identity, "max_items": max_items, "wait_seconds": wait_seconds}
-        answer = self._post("/v1/leases", body, timeout=self._transport.timeout + wait_seconds)
-        if answer is None:
+        answer = self._answer("/v1/leases", body, timeout=self._transport.timeout + wait_seconds)
+        if answer.status_code == 204:
+            if answer.headers.get(DRAIN_HEADER) == "drain":
+                raise Drain
             return None
-        granted = self._read(Lease, answer)
+        granted = self._read(Lease, answer.json())
         self._traces = {item.item: item.traceparent for item in granted.items if item.traceparent}
         return granted
 
@@ -113,14 +121,24 @@ class WorkerClient:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """The answer's JSON, None for an empty one. Raises a SourceError."""
+        answer = self._answer(path, body, timeout=timeout, headers=headers)
+        return None if answer.status_code == 204 else answer.json()
+
+    def _answer(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
         try:
             # The worker has its own patience with a server that is out of reach.
-            answer = self._transport.request(
+            return self._transport.request(
                 "POST", path, json=body, timeout=timeout, headers=headers, retry=False
             )
         except ApiError as error:
             raise as_source_error(error) from error
-        return None if answer.status_code == 204 else answer.json()
 
     def _read(self, kind: type[M], answer: Any) -> M:
         try:

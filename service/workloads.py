@@ -90,6 +90,10 @@ class WorkloadParser(Protocol):
     def flops(self, program: str) -> float | None:
         """Floating-point operations of one call of a stored program; None where they cannot be counted."""
 
+    def least_seconds(self, program: str, target: str, facts: str) -> float:
+        """Seconds that no call of a stored program can take less than for a stored target, on a device of
+        these facts (JSON): whoever reports less has not measured it."""
+
     def why_not(self, program: str, target: str, trace: str) -> str | None:
         """Why a stored trace makes no code of a stored program for a stored target; None where it does."""
 

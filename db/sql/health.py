@@ -34,7 +34,7 @@ class HealthPart(Part):
             if row.session != session:
                 raise Superseded(f"a newer session of worker {worker} has registered")
             now = now_of(conn)
-            since = _sound_at(conn, worker)
+            since = last_sound(conn, worker)
             said = {name: getattr(check, name) for name in NewHealthCheck.__slots__}
             conn.execute(insert(health_checks).values(worker=worker, at=now, **said))
             _forget_old(conn, worker)
@@ -58,7 +58,7 @@ class HealthPart(Part):
     def sound_at(self, worker_id: str) -> float | None:
         with self._database.read() as conn:
             read_worker(conn, worker_id)
-            return _sound_at(conn, worker_id)
+            return last_sound(conn, worker_id)
 
     def baselines(self, job_id: str) -> list[WorkerBaseline]:
         columns = (
@@ -112,7 +112,7 @@ def _quarantine(conn: Connection, row: Row[Any], check: NewHealthCheck, since: f
     doubt(conn, row.id, since, reason, now)
 
 
-def _sound_at(conn: Connection, worker: str) -> float | None:
+def last_sound(conn: Connection, worker: str) -> float | None:
     of_worker = health_checks.c.worker == worker, health_checks.c.verdict == "healthy"
     newest = select(health_checks.c.at).where(*of_worker).order_by(health_checks.c.seq.desc()).limit(1)
     return conn.execute(newest).scalar_one_or_none()

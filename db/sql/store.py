@@ -17,12 +17,14 @@ from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
 from .pins import PinPart
+from .pruning import PruningPart
 from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .service import ServicePart
 from .serving import ServingPart
+from .stalls import StallPart
 from .tokens import TokenPart
 from .trials import TrialPart
 from .worker_control import WorkerControlPart
@@ -45,8 +47,10 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
+    StallPart,
     HealthPart,
     TokenPart,
+    PruningPart,
     ServicePart,
     ServingPart,
     BuildPart,
@@ -104,5 +108,15 @@ def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
     try:
         database.prepare()
         return schema.upgrade(database)
+    finally:
+        database.close()
+
+
+def downgrade(url: str, to: str, schema: Schema = SCHEMA) -> tuple[str, str]:
+    """See `tilewright.db.downgrade`."""
+    database = database_of(url, create=False)
+    try:
+        database.prepare()
+        return schema.downgrade(database, to)
     finally:
         database.close()

@@ -10,6 +10,7 @@ from ..fleet_records import Crash, Doubt, Worker, WorkerChange
 from ..moments import moment, span
 from .clock import now_of
 from .doubts import believe, doubt, restore
+from .health import last_sound
 from .lease_ends import end_open_lease
 from .part import Part
 from .tables import crashes, doubts, workers
@@ -83,10 +84,12 @@ class WorkerControlPart(Part):
         with self._database.write() as conn:
             now = now_of(conn)
             row = _changeable(conn, worker_id, {})
-            doubted_since = row.registered_at if since is None else since
-            reason = f"{_said('quarantined', by, note)}; results since {moment(doubted_since)} do not count"
+            if since is None:
+                sound = last_sound(conn, worker_id)
+                since = row.registered_at if sound is None else sound
+            reason = f"{_said('quarantined', by, note)}; results since {moment(since)} do not count"
             set_state(conn, worker_id, "quarantined", reason, now)
-            replaced, lost = doubt(conn, worker_id, doubted_since, reason, now)
+            replaced, lost = doubt(conn, worker_id, since, reason, now)
             return WorkerChange(read_worker(conn, worker_id), replaced, lost)
 
     def release_worker(self, worker_id: str, by: str, restore_results: bool = False) -> WorkerChange:

@@ -10,7 +10,21 @@ from typing import Annotated
 
 import typer
 
-from . import audit, best, best_exchange, best_fixed, builder, config, db, jobs, search, token, worker
+from . import (
+    audit,
+    best,
+    best_exchange,
+    best_fixed,
+    builder,
+    config,
+    crashes,
+    db,
+    jobs,
+    search,
+    token,
+    worker,
+    workers,
+)
 from .exits import EXIT_CODES, KNOWN_ERRORS, Exit, exit_code
 from .output import say
 from .serve import serve
@@ -52,7 +66,7 @@ def _common(
 app.command("serve")(serve)
 app.command("tune")(tune)
 app.command("tune-tasks")(tune_tasks)
-for group in (jobs, worker, builder, search, token, config, audit, db, best):
+for group in (jobs, worker, workers, crashes, builder, search, token, config, audit, db, best):
     app.add_typer(group.app)
 
 

@@ -204,6 +204,14 @@ def _budget(job: JobView) -> str:
     return budget
 
 
+def _asked(job: JobView) -> str:
+    """What the job asks of its workers, if anything."""
+    parts = [f"of pool {job.pool}"] if job.pool is not None else []
+    parts += [f"with {key}={value}" for key, value in sorted(job.labels.items())]
+    parts += [f"priority {job.priority}"] if job.priority else []
+    return ", ".join(parts)
+
+
 def _details(job: JobView) -> str:
     lines = [
         state_line(job),
@@ -213,6 +221,11 @@ def _details(job: JobView) -> str:
         f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}",
         f"  progress  {describe(job.progress)}",
     ]
+    if asked := _asked(job):
+        lines.append(f"  workers   {asked}")
+    if job.stalled is not None:
+        lines.append(f"  {job.stalled}")
+    lines += [f"  warning   {warning}" for warning in job.warnings]
     if job.best is not None:
         lines.append(f"  best      {speed(job.best.seconds, job.best.gflops)} in trial {job.best.trial}")
     if job.model is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ...db.words import HISTORIES
+from ...db.words import HISTORIES, MAX_PRIORITY
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
 from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
@@ -17,6 +17,7 @@ from .output import say, show
 from .progress import follow, speed, state_line
 from .report import model_line, time_line
 from .tuning_here import tuning_here
+from .worker_options import parse_labels
 from .workload_argument import Workload, func_of, spec_of
 
 if TYPE_CHECKING:
@@ -59,6 +60,17 @@ def tune(
         typer.Option(help="A JSON file with schedules to try first: a trace, or a list of them."),
     ] = None,
     hardware: Annotated[str | None, typer.Option(help="With --url: the hardware key to measure on.")] = None,
+    pool: Annotated[str | None, typer.Option(help="With --url: only workers of this pool measure.")] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(help="With --url: key=value that a worker must have. May be given several times."),
+    ] = None,
+    priority: Annotated[
+        int,
+        typer.Option(
+            min=-MAX_PRIORITY, max=MAX_PRIORITY, help="With --url: each step is twice the share of workers."
+        ),
+    ] = 0,
     url: Url = None,
     token_file: TokenFile = None,
     insecure_http: InsecureHttp = False,
@@ -103,6 +115,9 @@ def tune(
             strategy=strategy,
             history=history,
             suggestions=suggestions,
+            pool=pool,
+            labels=parse_labels(label),
+            priority=priority,
         )
         say(f"{job.id} is submitted to {client.url}; `tilewright jobs cancel {job.id}` ends it")
         job = follow(client, job.id)

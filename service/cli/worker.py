@@ -105,27 +105,6 @@ def show_runner_script() -> None:
     print(Path(run_only.__file__).with_name("runner.py").read_text("utf-8"), end="")
 
 
-@app.command("list")
-def list_workers(
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    as_json: AsJson = False,
-) -> None:
-    """The workers that a server knows."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
-        workers = client.workers()
-
-    def human() -> str:
-        rows = [
-            [w.name, w.state, w.hardware[:12], str(w.facts.get("model_name") or ""), w.reason]
-            for w in workers
-        ]
-        return table(["name", "state", "hardware", "model", "reason"], rows)
-
-    show([w.model_dump() for w in workers], as_json, human)
-
-
 def _plain(value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value))

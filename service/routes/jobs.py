@@ -16,7 +16,7 @@ from ..changes import nothing_changed
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
 from ..requests import BatchRequest, ExtendRequest, JobRequest
-from ..submission import Submission
+from ..submission import Submission, in_pool
 from ..views import BatchView, JobsView, JobView, ValidationView
 from ..waiting import poll, wait_seconds
 
@@ -30,6 +30,7 @@ def create_job(
     body: JobRequest, request: Request, response: Response, context: Ctx, who: CanWriteJobs
 ) -> JobView | ValidationView:
     """Create a tuning job. It runs in the background; its state is at `Location`."""
+    body = in_pool(body, who.pool)
     submission = Submission.of(body, context.parser, context.store, context.settings)
     if body.validate_only:
         nothing_changed()

@@ -10,14 +10,13 @@ from fastapi import APIRouter, Body, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from ...db.fleet_records import Lease
+from ...db.fleet_records import Lease, Worker
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
 from ..build_calls import check_codegen, run_lease
 from ..change_route import MeasurementRoute
-from ..context import Ctx
+from ..context import Context, Ctx
 from ..lease_calls import (
-    DRAIN_HEADER,
     Caller,
     in_protocol,
     integer,
@@ -29,11 +28,21 @@ from ..lease_calls import (
     text,
     update_message,
 )
+from ..worker_client import DRAIN_HEADER
 
 router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=MeasurementRoute)
 
 _BUILD_TAKES = 0.05
 """Seconds until a device without a compiler asks again for work whose program is not built yet."""
+
+_LONG_WAIT = 1.0
+"""Who waits as long as this does not have to claim before anybody has seen work."""
+
+_TOUCH_SECONDS = 10.0
+"""A worker that waits is noted in the store as often as this; one that is not for a minute is offline."""
+_ENDS, _HELD_BACK = ("draining", "retired"), ("paused", "quarantined")
+_STATE_EVERY, _STATE_SEEN = 0.5, 5.0
+"""Seconds until a worker that waits and is held back, or is not, finds that its state has changed."""
 
 Call = Annotated[dict[str, Any], Body()]
 
@@ -52,30 +61,50 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     check_codegen(worker, context.parser.codegen_version())
 
     async def claim() -> Lease | None:
-        # A worker that hung up would leave its candidates lying until the lease expires.
-        if await request.is_disconnected():
-            return None
-        return await run_in_threadpool(
-            context.store.claim, caller.worker, caller.session, worker.hardware, most, settings.lease_seconds
-        )
+        async with context.work.claiming:
+            # A worker that hung up would leave its candidates lying until the lease expires.
+            if await request.is_disconnected():
+                return None
+            return await run_in_threadpool(
+                context.store.claim,
+                caller.worker,
+                caller.session,
+                worker.hardware,
+                most,
+                settings.lease_seconds,
+            )
 
     deadline = time.monotonic() + wait
-    # Once at first, whether there is work or not: it also tells the store that the worker is there.
-    lease = await claim()
+    lease = None
+    # A claim says to the store that the worker is there, too, and gives back what it held.
+    known = worker.state == "online" and worker.session == caller.session and wait >= _LONG_WAIT
+    if not known or context.work.saw_work(worker) or await _is_long_unseen(context, worker):
+        lease = await claim()
     while lease is None and (left := deadline - time.monotonic()) > 0:
-        if not await context.work.turn(worker, left):
+        worker = await run_in_threadpool(context.store.worker, caller.worker)
+        if worker.state in _ENDS or context.stopping.is_set():
             break
+        if worker.state in _HELD_BACK:  # there may be work, but not for it
+            await asyncio.sleep(min(_STATE_EVERY, left))
+            continue
+        if not await context.work.turn(worker, min(_STATE_SEEN, left)):
+            continue
         if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
             await asyncio.sleep(min(_BUILD_TAKES, left))
             continue
         lease = await claim()
     if lease is None:
-        now = await run_in_threadpool(context.store.worker, caller.worker)
-        headers = {DRAIN_HEADER: "drain"} if now.state in ("draining", "retired") else {}
-        return Response(status_code=204, headers=headers)
+        worker = await run_in_threadpool(context.store.worker, caller.worker)
+        if worker.session != caller.session:
+            await claim()  # says so
+        return Response(status_code=204, headers={DRAIN_HEADER: "drain"} if worker.state in _ENDS else {})
     context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(in_protocol(message.to_json(), body["protocol"]))
+
+
+async def _is_long_unseen(context: Context, worker: Worker) -> bool:
+    return await run_in_threadpool(context.store.now) - worker.seen_at > _TOUCH_SECONDS
 
 
 @router.post("/{lease_id}:start")
@@ -100,9 +129,10 @@ def settle_lease(lease_id: str, body: Call, context: Ctx, _: IsWorker) -> dict[s
     """Hand results in; this renews too. The same result again gets the same answer."""
     caller = Caller.of(body, "results")
     said = [settlement(result) for result in results(body)]
-    state = context.store.settle(lease_id, said, caller.session)
+    instead = context.roofline.instead(lease_id, said)
+    state = context.store.settle(lease_id, said, caller.session, instead)
     for result in said:
-        context.metrics.settled.labels(outcome_of(result)).inc()
+        context.metrics.settled.labels(outcome_of(instead.get(result.trial, result))).inc()
     return update_message(state).to_json()
 
 

@@ -145,8 +145,9 @@ def drain_worker(worker: str, body: WorkerNote, context: Ctx, principal: IsAdmin
 def quarantine_worker(
     worker: str, body: QuarantineRequest, context: Ctx, principal: IsAdmin
 ) -> WorkerChangeView:
-    """Give a worker no more candidates, and believe nothing that it measured since it attached, or in the
-    last `since_seconds`: what rested on that is replaced by the next best."""
+    """Give a worker no more candidates, and believe nothing that it measured in the last `since_seconds`, or
+    without them since its last healthy check, or since it attached where there was none. What rested on that
+    is replaced by the next best."""
     found = context.store.find_worker(worker)
     ago = body.since_seconds
     since = None if ago is None else max(0.0, context.store.now() - ago)

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from tilewright.db.health_records import NewHealthCheck
+
 OPS = "token ops"
 
 
@@ -124,3 +126,11 @@ def test_a_doubted_time_is_neither_the_best_of_its_job_nor_one_to_beat_nor_learn
     assert [trial.seconds for trial in scene.store.top_trials(job.id, 5)] == [0.3, 0.4]
     assert scene.claim(good).items[0].best_seconds == 0.3
     assert [trial.seconds for trial in scene.store.past_trials("w", "t", "h", "g1")] == [0.3, 0.4]
+
+
+def test_a_quarantine_reaches_back_to_the_last_healthy_check(scene, pair, measured):
+    bad, _ = pair
+    scene.store.record_health(bad.id, bad.session, NewHealthCheck("periodic", "healthy"))
+    measured([0.05], bad)
+    scene.store.quarantine_worker(bad.id, OPS, "a fan stopped")
+    assert scene.best().seconds == 0.1

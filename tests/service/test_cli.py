@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -204,15 +205,17 @@ def test_workers_are_listed_with_a_token_from_a_file(api: Api, tw: Command, tmp_
     attach(api.store)
     token_file = tmp_path / "token"
     token_file.write_text(api.store.create_token("t", ["worker"])[1] + "\n")
-    assert tw("worker", "list", "--url", api.url, "--token-file", str(token_file)) == (
+    code, out, err = tw("workers", "list", "--url", api.url, "--token-file", str(token_file))
+    assert (code, re.sub(r"\d+ s ago", "0 s ago", out), err) == (
         0,
-        f"name  state   hardware      model        reason\nw1    online  {HARDWARE[:12]}  A processor\n",
+        "name  state   pool  labels  hardware      model        seen     reason\n"
+        f"w1    online                {HARDWARE[:12]}  A processor  0 s ago\n",
         "",
     )
 
 
 def test_a_missing_token_ends_with_3(api: Api, tw: Command) -> None:
-    code, out, err = tw("worker", "list", "--url", api.url)
+    code, out, err = tw("workers", "list", "--url", api.url)
     assert (code, out, err.startswith("tilewright: this request needs a token of scope worker")) == (
         3,
         "",

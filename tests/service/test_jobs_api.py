@@ -57,6 +57,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "strategy": "guided",
         "worker_wait": 600.0,
         "history": "use",
+        "drift": [],
         "owner": None,
         "finished_at": None,
         "progress": {
@@ -73,6 +74,11 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "best": None,
         "model": None,
         "time": None,
+        "pool": None,
+        "labels": {},
+        "priority": 0,
+        "stalled": None,
+        "warnings": [],
     }
 
 
@@ -137,7 +143,7 @@ def test_a_job_whose_only_worker_is_paused_waits_naming_it(api: Api) -> None:
     worker = attach(api.store)
     api.store.set_worker_state(worker.id, "paused", "for a while")
     job = api.http.post("/v1/jobs", json={"workload": MATMUL, "hardware": HARDWARE}).json()
-    assert job["reason"] == f"no worker for hardware {HARDWARE} (w1 is paused)"
+    assert job["reason"] == f"no worker for hardware {HARDWARE} (w1 is paused: for a while)"
 
 
 def test_with_workers_of_several_kinds_a_job_must_name_one_of_those_listed(api: Api) -> None:
@@ -248,7 +254,8 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
         {
             "pointer": "/wokload",
             "detail": "unknown key; did you mean 'workload'? known keys: workload, target, budget, hardware, "
-            "seed, strategy, worker_wait, history, suggestions, measure, validate_only",
+            "seed, strategy, worker_wait, history, suggestions, measure, pool, labels, priority, "
+            "validate_only",
         },
     ]
 
@@ -407,6 +414,7 @@ def test_trials_say_what_came_of_each_candidate(api: Api) -> None:
     answer = api.http.get(f"/v1/jobs/{job.id}/trials").json()
     plain = {"sketch": "tiled", "samples": [], "seconds": None, "error": None, "message": "", "detail": None}
     plain |= {"batch": 0, "predicted": None, "origin": "", "disturbed": False}
+    plain |= {"disturbance": "", "baseline": [], "baseline_ratio": None}
     assert answer == {
         "trials": [
             {

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from service_harness import (
 )
 
 from tilewright.measure.messages import Lease, MeasureResult, WorkerHello
+from tilewright.service import lease_calls
+from tilewright.service.routes import leases
 
 SESSION = "5" * 32
 HELLO = WorkerHello(1, "w1", SESSION, HARDWARE, FACTS, {"codegen": "7"}, {"rack": "3"}).to_json()
@@ -67,6 +70,7 @@ def test_a_worker_that_attaches_is_told_its_id_and_its_durations(api: Api) -> No
 def test_an_attached_worker_is_listed(api: Api, caller: Caller) -> None:
     (worker,) = api.http.get("/v1/workers", headers=caller.headers).json()["workers"]
     assert worker.pop("seen_seconds_ago") < 10
+    assert worker.pop("registered_at") == worker.pop("state_at")
     assert worker == {
         "id": caller.worker,
         "name": "w1",
@@ -75,7 +79,14 @@ def test_an_attached_worker_is_listed(api: Api, caller: Caller) -> None:
         "hardware": HARDWARE,
         "facts": FACTS,
         "labels": {"rack": "3"},
+        "pool": None,
         "versions": {"codegen": "7"},
+        "protocol": 1,
+        "until": None,
+        "lease": None,
+        "trial": None,
+        "settled": 0,
+        "failed": 0,
     }
 
 
@@ -342,3 +353,79 @@ def test_a_call_with_a_field_too_many_is_refused(caller: Caller) -> None:
 def test_a_batch_beyond_the_protocols_is_refused(caller: Caller, most: object) -> None:
     answer = caller.post("/v1/leases", max_items=most, wait_seconds=0)
     assert answer.json()["errors"] == [{"pointer": "/max_items", "detail": "expected an integer of 1 to 64"}]
+
+
+def test_a_paused_worker_that_waits_asks_for_nothing_though_there_is_work(
+    api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched(api.store, 2)
+    api.store.pause_worker(caller.worker, "token ops")
+    claims: list[str] = []
+    claim = api.store.claim
+    monkeypatch.setattr(
+        type(api.store), "claim", lambda store, *a, **k: (claims.append("claim"), claim(*a, **k))[1]
+    )
+    answer = caller.lease(wait_seconds=0.4)
+    assert (answer.status_code, "Tilewright-Worker" in answer.headers, claims) == (204, False, ["claim"])
+
+
+def test_a_waiting_worker_is_told_to_drain_before_its_wait_is_over(
+    api: Api, caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "_STATE_SEEN", 0.1)
+    threading.Timer(0.2, api.store.drain_worker, [caller.worker, "token ops"]).start()
+    begun = time.monotonic()
+    answer = caller.lease(wait_seconds=15)
+    assert (answer.status_code, answer.headers["Tilewright-Worker"]) == (204, "drain")
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("samples", [[1e-9], [1e-5, 1e-9]])
+def test_a_time_below_the_devices_roofline_is_a_failure_that_says_so(
+    api: Api, caller: Caller, samples: list[float]
+) -> None:
+    job = searched(api.store, 2)
+    lease = caller.lease().json()
+    results = [_result(lease["items"][0], seconds=min(samples), samples=samples), _result(lease["items"][1])]
+    path = f"/v1/leases/{lease['lease']}:settle"
+    answers = [caller.post(path, results=results).status_code for _ in range(2)]
+    refused, honest = api.store.trials(job.id)
+    best = api.store.best(job.workload, job.target, HARDWARE)
+    assert answers == [200, 200]
+    assert (refused.outcome, refused.seconds, refused.failure_message) == (
+        "run_error",
+        None,
+        "the worker reports 1e-09 s, but this device cannot do the work in less than 5.24e-07 s: "
+        "its clock or its kernel is wrong",
+    )
+    assert json.loads(refused.failure_detail) == {"limit": 64**3 * 2 / 1e12, "elapsed": 1e-9}
+    assert (honest.outcome, best and best.trial) == ("ok", honest.id)
+
+
+def test_a_time_again_below_the_roofline_crowns_nothing(api: Api, caller: Caller) -> None:
+    job = searched(api.store, count=1)
+    lease = caller.lease().json()
+    caller.post(f"/v1/leases/{lease['lease']}:settle", results=[_result(lease["items"][0])])
+    api.store.time_again(job.id, api.store.job(job.id).epoch, 0, [0])
+    again = caller.lease().json()
+    results = [_result(again["items"][0], seconds=1e-9, samples=[1e-9])]
+    caller.post(f"/v1/leases/{again['lease']}:settle", results=results)
+    (retiming,) = api.store.retimings(job.id)
+    assert (retiming.outcome, retiming.seconds, api.store.trials(job.id)[0].seconds) == (
+        "run_error",
+        None,
+        1e-5,
+    )
+
+
+@pytest.mark.parametrize(("protocol", "status"), [(1, 426), (2, 201), (3, 201), (4, 426)])
+def test_property_11_the_server_speaks_its_protocol_and_the_one_before(
+    api: Api, monkeypatch: pytest.MonkeyPatch, protocol: int, status: int
+) -> None:
+    monkeypatch.setattr(lease_calls, "PROTOCOL", 3)
+    hello = {**HELLO, "protocol": protocol}
+    answer = api.http.post("/v1/workers", json=hello, headers=api.token("worker"))
+    assert answer.status_code == status
+    if status == 426:
+        assert answer.headers["upgrade"] == "tilewright/3"
+        assert answer.json()["detail"].startswith("this server speaks protocol 2 and 3 and the worker ")

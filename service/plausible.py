@@ -1,0 +1,53 @@
+"""Times that a device cannot have measured become failures: nothing made up is best-known, and an honest
+worker goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ..db.records import Settlement
+from ..db.store import Store
+from .workloads import WorkloadParser
+
+
+class Roofline:
+    """Judges times by the least that the program can take on the device."""
+
+    def __init__(self, store: Store, parser: WorkloadParser) -> None:
+        self._store = store
+        self._parser = parser
+
+    def instead(self, lease: str, settlements: Sequence[Settlement]) -> dict[str, Settlement]:
+        """What is stored in the place of results that are too fast, by their trials."""
+        timed = [each for each in settlements if each.seconds is not None]
+        if not timed:
+            return {}
+        of_trial = self._store.measured(lease, [each.trial for each in timed])
+        found: dict[str, Settlement] = {}
+        for each in timed:
+            what = of_trial.get(each.trial)
+            if what is None:
+                continue  # the store says why it is not this lease's
+            least = self._parser.least_seconds(what.program, what.description, what.facts)
+            fastest = min(each.samples, default=float("inf"))
+            if each.seconds is not None and min(each.seconds, fastest) < least:
+                found[each.trial] = _refused(each, min(each.seconds, fastest), least)
+        return found
+
+
+def _refused(settlement: Settlement, fastest: float, least: float) -> Settlement:
+    """`run_error`: what ran there was not this program, or the clock is wrong."""
+    return Settlement(
+        trial=settlement.trial,
+        attempt=settlement.attempt,
+        failure_kind="run_error",
+        failure_message=(
+            f"the worker reports {fastest:.3g} s, but this device cannot do the work in less than "
+            f"{least:.3g} s: its clock or its kernel is wrong"
+        ),
+        failure_detail=json.dumps({"limit": least, "elapsed": fastest}),
+        build_seconds=settlement.build_seconds,
+        wall_seconds=settlement.wall_seconds,
+        codegen_version=settlement.codegen_version,
+    )
