@@ -142,7 +142,7 @@ def test_final_rounds_cost_their_job_its_share(scene, served, success):
     job, other = job_of(scene), job_of(scene)
     lease = scene.claim(rig)
     scene.store.settle(lease.id, [success(item) for item in lease.items])
-    scene.store.time_again(job, 1, 0, range(BATCH))
+    scene.store.time_again(job, 1, 0, [f"{job}.{n}" for n in range(BATCH)])
     assert list(served(rig, refill=False)) == [job]
     scene.add(scene.store.job(job), range(100, 100 + BATCH), tag="more")
     assert [list(served(rig)) for _ in range(2)] == [[other], [other]]
@@ -185,7 +185,7 @@ def test_final_rounds_go_to_workers_with_the_labels_of_the_job_too(scene, succes
     job = scene.searched(1, labels='{"board": "rpi4"}')
     lease = scene.claim(scene.worker("board", labels='{"board": "rpi4"}'))
     scene.store.settle(lease.id, [success(lease.items[0])])
-    scene.store.time_again(job.id, 1, 0, [0])
+    scene.store.time_again(job.id, 1, 0, [f"{job.id}.0"])
     assert scene.claims_nothing(scene.worker("plain"))
     assert len(scene.claim(scene.worker("board", labels='{"board": "rpi4"}')).items) == 1
 
@@ -207,5 +207,5 @@ def test_there_is_no_open_work_once_all_is_leased(scene, success):
     lease = scene.claim(scene.worker())
     assert scene.store.open_work() == []
     scene.store.settle(lease.id, [success(item) for item in lease.items])
-    scene.store.time_again(job.id, 1, 0, [0])
+    scene.store.time_again(job.id, 1, 0, [f"{job.id}.0"])
     assert [each.hardware for each in scene.store.open_work()] == ["h"]
