@@ -20,8 +20,10 @@ from .errors import (
     StoreUnavailable,
     Superseded,
 )
-from .queue import is_postgres, prepare_queue
+from .need import need_sql
+from .queue import prepare_queue
 from .store import Store
+from .upkeep import backup, check, downgrade, prune, restore, upgrade
 
 
 def open_store(url: str, create: bool = True) -> Store:
@@ -33,35 +35,10 @@ def open_store(url: str, create: bool = True) -> Store:
     missing and not to be created, SchemaError for one whose schema is older (naming `tilewright db
     upgrade`), newer, or not tilewright's.
     """
-    _need_sql()
+    need_sql()
     from .sql.store import SqlStore
 
     return SqlStore.open(url, create=create)
-
-
-def upgrade(url: str) -> tuple[str | None, str]:
-    """Bring a database to this program's schema, in one transaction; returns the versions before and after.
-
-    Before is None for a database that was empty. Without effect on one that is current.
-    """
-    _need_sql()
-    from .sql.store import upgrade as upgrade_sql
-
-    versions = upgrade_sql(url)
-    if is_postgres(url):
-        prepare_queue(url, upgrade=True)
-    return versions
-
-
-def _need_sql() -> None:
-    try:
-        import alembic
-        import sqlalchemy
-    except ModuleNotFoundError as e:
-        raise ModuleNotFoundError(
-            f"a database needs {e.name}, which is not installed: pip install 'tilewright[store]'", name=e.name
-        ) from None
-    del alembic, sqlalchemy
 
 
 __all__ = [
@@ -80,8 +57,14 @@ __all__ = [
     "StoreFull",
     "StoreUnavailable",
     "Superseded",
+    "backup",
+    "check",
+    "downgrade",
+    "need_sql",
     "open_store",
     "prepare_queue",
+    "prune",
+    "restore",
     "shown",
     "upgrade",
 ]

@@ -37,6 +37,7 @@ from .records import (
     Trial,
     Workload,
 )
+from .retention_store import RetentionStore
 from .schedule_store import ScheduleStore
 from .service_store import ServiceStore
 from .words import FinalJobState, JobState, Origin, Scope
@@ -263,6 +264,7 @@ class Store(
     TokenStore,
     ServiceStore,
     BuildStore,
+    RetentionStore,
     Protocol,
 ):
     """Everything a service, a search and `tw.tune` keep."""

@@ -36,8 +36,9 @@ from .words import clip
 
 Array = np.ndarray[Any, Any]
 
-# Two jobs that take turns keep their references; one of a large layer takes some 100 MB.
-_KEPT_REFERENCES = 4
+# Two jobs that take turns keep their references, and so do the golden kernels; one of a large layer takes
+# some 100 MB.
+_KEPT_REFERENCES = 6
 _KEPT_BYTES = 1 << 30
 _KEPT_FAILURES = 64
 

@@ -82,9 +82,9 @@ class BaselineKernel:
     def _enough(self) -> int:
         """Calls that fill a sample."""
         self._call()
-        while self._sample(time.thread_time) < BASELINE_SECONDS and self._calls < _MOST_CALLS:
+        while (took := self._sample(time.thread_time)) < BASELINE_SECONDS / 2 and self._calls < _MOST_CALLS:
             self._calls *= 2
-        return self._calls
+        return max(1, round(self._calls * BASELINE_SECONDS / took)) if took > 0 else self._calls
 
 
 def _compute() -> PrimFunc:

@@ -6,7 +6,7 @@ import threading
 from importlib.metadata import version
 from typing import Any, cast
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 
 from ..db.errors import StoreError
@@ -24,6 +24,7 @@ from .limits import BodyLimits
 from .metrics import Measuring, Metrics
 from .plausible import Roofline
 from .presenter import Presenter
+from .query_check import check_query
 from .rate_limits import Buckets, RateLimits
 from .request_log import RequestLog
 from .routes import (
@@ -126,6 +127,7 @@ def bare_app() -> FastAPI:
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         generate_unique_id_function=_operation_id,
+        dependencies=[Depends(check_query)],
     )
     routes: list[APIRoute] = []
     for module in ROUTES:

@@ -24,13 +24,14 @@ from .errors import InvalidRequest, ServiceError, answer
 
 # Workers tell it again and again; what came of it is kept with the worker.
 _UNAUDITED = frozenset({"report_health"})
+CHANGING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class ChangeRoute(APIRoute):
-    """Each POST is a Change: its handler runs in one transaction, together with the answer that is kept under
-    the request's Idempotency-Key and an entry in the audit log. Its handler is no coroutine, and neither
-    waits nor computes after its first write."""
+    """Each request that is no GET is a Change: its handler runs in one transaction, together with the answer
+    that is kept under the request's Idempotency-Key and an entry in the audit log. Its handler is no
+    coroutine, and neither waits nor computes after its first write."""
 
     audited = True
 
@@ -41,7 +42,7 @@ class ChangeRoute(APIRoute):
 
     def get_route_handler(self) -> _Handler:
         handle = super().get_route_handler()
-        if "POST" not in (self.methods or ()):
+        if not CHANGING.intersection(self.methods or ()):
             return handle
 
         async def changing(request: Request) -> Response:

@@ -29,10 +29,12 @@ def plan_of(settings: Settings, protocol: int) -> HealthPlan | None:
 
 
 def take_report(store: Store, worker: str, session: str, report: HealthReport) -> Worker:
-    """Store a report; the worker as it is then. The reason is made here, of the report's numbers."""
+    """Store a report; the worker as it is then. The reason is made here, of the report's numbers; what a
+    failed kernel says is the worker's own word, and made harmless to a terminal."""
     parts = json.dumps([part.to_json() for part in report.parts])
+    reason = "".join(c if c.isprintable() else " " for c in explain(report))
     return store.record_health(
-        worker, session, NewHealthCheck(report.occasion, report.verdict, parts, explain(report))
+        worker, session, NewHealthCheck(report.occasion, report.verdict, parts, reason)
     )
 
 

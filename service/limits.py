@@ -37,9 +37,10 @@ class BodyLimits:
         if scope["type"] != "http" or scope["method"] not in ("POST", "PUT", "PATCH", "DELETE"):
             await self._app(scope, receive, send)
             return
+        # Of any method: those that there are not are refused for that, not for what they bring.
         is_artifact = scope["path"].startswith(_ARTIFACTS)
         try:
-            body = await self._read(Headers(scope=scope), receive, is_artifact)
+            body = await self._read(scope["method"], Headers(scope=scope), receive, is_artifact)
             if body is None:
                 return
             if is_artifact:
@@ -53,7 +54,7 @@ class BodyLimits:
             return
         await self._app(scope, _replay(body, receive), send)
 
-    async def _read(self, headers: Headers, receive: Receive, is_artifact: bool) -> bytes | None:
+    async def _read(self, method: str, headers: Headers, receive: Receive, is_artifact: bool) -> bytes | None:
         """The whole body, or None when the client went away before its end."""
         most = self._max_artifact_bytes if is_artifact else self._max_bytes
         length = headers.get("content-length", "")
@@ -73,7 +74,7 @@ class BodyLimits:
             chunks.append(chunk)
             more = message.get("more_body", False)
         body = b"".join(chunks)
-        if body:
+        if body and (not is_artifact or method == "PUT"):
             _check_media_type(headers.get("content-type"), _BYTES if is_artifact else _JSON)
         return body
 

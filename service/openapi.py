@@ -16,7 +16,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from .auth import Requires
-from .change_route import ChangeRoute
+from .change_route import CHANGING, ChangeRoute
 from .changes import KEY_HEADER
 from .errors import MEDIA_TYPE
 from .views import ProblemView
@@ -103,7 +103,7 @@ def _complete(operation: dict[str, Any], route: APIRoute) -> None:
 
 def _takes_a_key(route: APIRoute) -> bool:
     changes = isinstance(route, ChangeRoute) and hasattr(route.endpoint, "__wrapped__")
-    return changes and "POST" in (route.methods or ())
+    return changes and bool(CHANGING.intersection(route.methods or ()))
 
 
 def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[int]:
@@ -113,8 +113,8 @@ def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[i
         found |= {401, 403, 429, 503}
     if "POST" in (route.methods or ()):
         found |= {400, 409, 413, 415, 422, 507}
-    if "PUT" in (route.methods or ()):
-        found |= {413, 415, 422, 507}
+    if CHANGING.intersection(route.methods or ()) - {"POST"}:
+        found |= {409, 413, 415, 422, 507}
     if operation.get("parameters"):
         found.add(422)
     if "{" in route.path or route.name == "read_best":

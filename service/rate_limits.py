@@ -17,6 +17,7 @@ from .auth import OPEN_PATHS, Principal
 from .errors import RateLimited
 from .problems import respond
 
+_LONGEST_WAIT = 86_400.0
 _CALLERS = 10_000
 """So many are remembered; whoever is forgotten begins with a full bucket."""
 
@@ -50,7 +51,7 @@ class Buckets:
             while len(self._left) > _CALLERS:
                 self._left.popitem(last=False)
         if not allowed:
-            wait = math.ceil((1.0 - left) / pace)
+            wait = math.ceil(min(_LONGEST_WAIT, (1.0 - left) / pace))
             raise RateLimited(
                 f"more than {pace:g} requests a second: ask again in {wait} s",
                 headers={"Retry-After": str(wait)},

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .change_route import ChangeRoute
+from .change_route import CHANGING, ChangeRoute
 from .metrics import method_of, route_of
 
 log = logging.getLogger("tilewright.http")
@@ -53,7 +53,7 @@ class RequestLog:
 
 def _level(scope: Scope, status: int) -> int:
     route = scope.get("route")
-    changes = scope["method"] == "POST" and isinstance(route, ChangeRoute) and route.audited
+    changes = scope["method"] in CHANGING and isinstance(route, ChangeRoute) and route.audited
     return logging.INFO if changes or status >= 400 else logging.DEBUG
 
 

@@ -192,7 +192,7 @@ class TokenRequest(Request):
     max_trials: int | None = Field(
         None, ge=0, le=10**12, description="trials without a result that those may have, together"
     )
-    rate: float | None = Field(None, gt=0, le=10**6, description="requests a second that it may make")
+    rate: float | None = Field(None, ge=0.001, le=10**6, description="requests a second that it may make")
 
 
 class WorkerNote(Request):

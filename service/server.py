@@ -13,6 +13,7 @@ from ..db.store import Store
 from .api_processes import ApiProcesses
 from .api_server import Elsewhere, ServeError, bind, serve_api, url_of
 from .builder_keeper import BuilderKeeper, builder_command
+from .retention import Retention
 from .search_process import Command, search_command
 from .searchers import Searcher, searcher_of
 from .settings import Settings
@@ -51,10 +52,12 @@ def serve(
         )
 
     keeper = BuilderKeeper(store, builder_command(settings), said=settings.db)
+    retention = Retention(store, settings.retention_days)
 
     def started() -> None:
         if searcher is not None:
             searcher.start()
+            retention.start()
             if settings.builder:
                 keeper.start()
         if ready_file is not None:
@@ -71,6 +74,7 @@ def serve(
             crashed = searcher is not None and searcher.crashed
         finally:
             keeper.stop()
+            retention.stop()
             _stop(searcher)
     return 1 if crashed or failed else 0
 

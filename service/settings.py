@@ -62,6 +62,9 @@ class Settings(BaseSettings):
         "info", description="the least that a server logs; debug: every request"
     )
     metrics_open: bool = Field(False, description="let everyone who reaches the server read /metrics")
+    retention_days: float = Field(
+        0, ge=0, le=36_500, description="days that ended jobs keep all trials; 0 keeps everything"
+    )
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
     runner_silence: float = Field(
         15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"

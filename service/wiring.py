@@ -18,6 +18,14 @@ from . import judging
 from .workloads import CheckedRecord, Near, SpecError, TargetSpec, Workload, check_knobs
 
 
+def workload_key_of(program: str) -> str:
+    """The key of a stored program. Raises ValueError for a text that is none."""
+    try:
+        return ir.workload_key(ir.from_json(json.loads(program)))
+    except (ir.TypeMismatch, KeyError, RecursionError) as error:
+        raise ValueError(f"is no program: {error}") from error
+
+
 class CompilerParser:
     """WorkloadParser by the compiler."""
 

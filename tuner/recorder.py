@@ -185,6 +185,8 @@ class StoreRecorder:
         store.put_workload(task.workload_key, task.name, workload, task.script)
         store.put_target(task.target_key, target)
         store.put_hardware(hardware, _canonical(facts))
+        if task.structure is not None:
+            store.put_structure(task.workload_key, task.structure.key)
         limits = {name: value for name, value in asdict(budget).items() if value is not None}
         spec = {"workload": task.workload, "target": task.target, "budget": limits, "seed": seed}
         spec |= {"history": history, "suggestions": list(suggested)}

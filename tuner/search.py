@@ -152,6 +152,8 @@ class StoredSearch:
         """What the search began with, or begins with now: kept with the job, so that it stays the same."""
         kept = self._store.warm_start(self._job.id)
         if kept is None:
+            if self._task.structure is not None:  # lookups find related workloads by it
+                self._store.put_structure(self._job.workload, self._task.structure.key)
             start, hardware = Start(), self._job.hardware
             if self._job.history == "use" and hardware is not None and not stored:
                 start = look_back(self._store, self._task, hardware)

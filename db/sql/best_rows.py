@@ -2,9 +2,22 @@
 
 import json
 import math
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, FromClause, Row, Select, and_, exists, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    exists,
+    func,
+    select,
+)
 
 from ..best_records import (
     Baseline,
@@ -18,6 +31,7 @@ from ..best_records import (
 from .belief import is_doubted
 from .tables import (
     baselines,
+    frozen,
     hardware,
     imports,
     jobs,
@@ -107,9 +121,9 @@ def best_query() -> Select[Any]:
     return select(*_EVIDENCE, *_STANDING, *_PINNED).select_from(_with_evidence(joined))
 
 
-def frozen_query(table: Any) -> Select[Any]:
+def frozen_query() -> Select[Any]:
     """What a freeze holds, as far as it may still be served."""
-    joined = table.join(trials, trials.c.id == table.c.trial).join(jobs, trials.c.job == jobs.c.id)
+    joined = frozen.join(trials, trials.c.id == frozen.c.trial).join(jobs, trials.c.job == jobs.c.id)
     return select(*_EVIDENCE).select_from(_with_evidence(joined)).where(NOT_RETIRED, ~is_doubted())
 
 
@@ -148,8 +162,30 @@ def _with_evidence(joined: FromClause) -> FromClause:
     )
 
 
-def read(conn: Connection, query: Select[Any]) -> BestSchedule | None:
-    row = conn.execute(query).one_or_none()
+@cache
+def _of_one_key(query: Callable[[], Select[Any]], table: FromClause) -> Select[Any]:
+    """A query of one key, made once: making it takes longer than the database takes to answer it."""
+    return query().where(*(table.c[name] == bindparam(name) for name in ("workload", "target", "hardware")))
+
+
+def read_best(conn: Connection, key: Key) -> BestSchedule | None:
+    """What is served for a key."""
+    return _read(conn, _of_one_key(best_query, schedules), key)
+
+
+def read_standing(conn: Connection, key: Key) -> BestSchedule | None:
+    """What is best-known for a key, whatever is pinned."""
+    return _read(conn, _of_one_key(standing_query, schedules), key)
+
+
+def read_frozen(conn: Connection, key: Key, freeze: str) -> BestSchedule | None:
+    """What a freeze holds for a key."""
+    query = _of_one_key(frozen_query, frozen).where(frozen.c.freeze == freeze)
+    return _read(conn, query, key)
+
+
+def _read(conn: Connection, query: Select[Any], key: Key) -> BestSchedule | None:
+    row = conn.execute(query, dict(zip(("workload", "target", "hardware"), key, strict=True))).one_or_none()
     return None if row is None else best_of(row)
 
 

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, insert, select, update
+from sqlalchemy import Connection, Row, Table, select, update
 
 from ..checks import check_json, check_text, check_workload
 from ..errors import Conflict, NotFound
 from ..records import Hardware, Target, Workload
 from .clock import now_of
-from .part import Part
+from .part import Part, upsert
 from .tables import hardware, targets, workloads
 
 
@@ -16,10 +16,8 @@ class CatalogPart(Part):
     def put_workload(self, key: str, name: str, program: str, script: str) -> Workload:
         check_workload(key, name, program, script)
         with self._database.write() as conn:
-            row = _find(conn, workloads, key)
-            if row is None:
-                values = {"key": key, "name": name, "program": program, "script": script}
-                row = _insert(conn, workloads, values)
+            values = {"key": key, "name": name, "program": program, "script": script}
+            row = _put(conn, workloads, values)
             return Workload(**row._mapping)
 
     def workload(self, key: str) -> Workload:
@@ -30,10 +28,8 @@ class CatalogPart(Part):
         check_text("key", key)
         check_json("description", description)
         with self._database.write() as conn:
-            row = _find(conn, targets, key)
-            if row is None:
-                row = _insert(conn, targets, {"key": key, "description": description})
-            elif row.description != description:
+            row = _put(conn, targets, {"key": key, "description": description})
+            if row.description != description:
                 raise Conflict(
                     f"target {key} is stored with another description: the key is not that of its text"
                 )
@@ -47,10 +43,8 @@ class CatalogPart(Part):
         check_text("key", key)
         check_json("facts", facts)
         with self._database.write() as conn:
-            row = _find(conn, hardware, key)
-            if row is None:
-                row = _insert(conn, hardware, {"key": key, "facts": facts})
-            elif row.facts != facts:
+            row = _put(conn, hardware, {"key": key, "facts": facts})
+            if row.facts != facts:
                 conn.execute(update(hardware).where(hardware.c.key == key).values(facts=facts))
             return Hardware(key=key, facts=facts, created_at=row.created_at)
 
@@ -81,5 +75,12 @@ def _find(conn: Connection, table: Table, key: str) -> Row[Any] | None:
     return conn.execute(select(table).where(table.c.key == key)).one_or_none()
 
 
-def _insert(conn: Connection, table: Table, values: dict[str, str]) -> Row[Any]:
-    return conn.execute(insert(table).values(created_at=now_of(conn), **values).returning(table)).one()
+def _put(conn: Connection, table: Table, values: dict[str, str]) -> Row[Any]:
+    """The row of a key: the one that is known, else a new one; also where two are first at once."""
+    known = _find(conn, table, values["key"])
+    if known is None:
+        added = upsert(conn, table).values(created_at=now_of(conn), **values)
+        conn.execute(added.on_conflict_do_nothing(index_elements=["key"]))
+        known = _find(conn, table, values["key"])
+    assert known is not None
+    return known

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Double,
     Row,
     Select,
+    Table,
     bindparam,
     cast,
     exists,
@@ -21,11 +22,13 @@ from sqlalchemy import (
 )
 
 from ..fleet_records import Lease, LeaseItem
-from ..fleet_store import MAX_LEASE_ITEMS, MAX_LOSSES
+from ..fleet_store import MAX_LOSSES
+from ..words import MEASURED_STATES
 from .belief import is_doubted
 from .job_rows import job_row
 from .jobs import change_state
 from .lease_ends import poison
+from .locks import lock_jobs
 from .part import new_id
 from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
@@ -51,7 +54,6 @@ _ITEM = (
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease a worker up to `count` trials of one job that it may measure: those to be timed again first, else
     of the job whose turn it is. None where nothing is queued."""
-    _poison_queued(conn, worker.hardware, now)
     if worker.run_only:
         fail_unbuildable(conn, jobs.c.hardware == worker.hardware, now)
     found = _due_items(conn, worker, count) or _queued_items(conn, worker, count)
@@ -80,7 +82,7 @@ def _due_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
     due = retimings.c.outcome == literal_column("'pending'")
     wanted = measurable(worker.hardware), serves(worker), has_due(worker)
     first = conn.execute(select(jobs).where(*wanted).order_by(jobs.c.seq).limit(1)).one_or_none()
-    if first is None:
+    if first is None or (first := _kept(conn, first.id)) is None:
         return None
     query = (
         _items(null(), again=True)
@@ -88,7 +90,7 @@ def _due_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
         .order_by(retimings.c.place)
         .limit(count)
     )
-    rows = _locked(conn, worker, query)
+    rows = _locked(conn, worker, query, trials, retimings)
     return (first, rows) if rows else None
 
 
@@ -102,15 +104,24 @@ def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | No
             .order_by(trials.c.number)
             .limit(count)
         )
-        if rows := _locked(conn, worker, query):
-            return job, rows
+        kept = _kept(conn, job.id)
+        if kept is not None and (rows := _locked(conn, worker, query, trials)):
+            return kept, rows
         passed.append(job.id)
     return None
 
 
-def _locked(conn: Connection, worker: Row[Any], query: Select[Any]) -> Sequence[Row[Any]]:
+def _kept(conn: Connection, job: str) -> Row[Any] | None:
+    """A job whose state and share nobody changes meanwhile, if its trials are still to be measured."""
+    lock_jobs(conn, [job])
+    query = select(jobs).where(jobs.c.id == job, jobs.c.state.in_(MEASURED_STATES))
+    return conn.execute(query).one_or_none()
+
+
+def _locked(conn: Connection, worker: Row[Any], query: Select[Any], *of: Table) -> Sequence[Row[Any]]:
+    """What of a query's trials nobody else is granted; never more than its limit."""
     query = built(query) if worker.run_only else query
-    return conn.execute(query.with_for_update(skip_locked=True, of=trials)).all()
+    return conn.execute(query.with_for_update(skip_locked=True, of=of, key_share=True)).all()
 
 
 def _items(best_seconds: ColumnElement[Any], again: bool = False) -> Select[Any]:
@@ -135,23 +146,30 @@ def _best_seconds(conn: Connection, job: str) -> float | None:
     return found
 
 
-def _poison_queued(conn: Connection, hardware: str, now: float) -> None:
+def has_poisoned(conn: Connection, hardware: str) -> bool:
+    """Whether any candidate is not to be run on this kind of hardware."""
+    return bool(conn.execute(select(exists().where(*_crashing(hardware)))).scalar_one())
+
+
+def settle_poisoned(conn: Connection, hardware: str, now: float) -> None:
     """Settle queued trials whose candidate has crashed this kind of hardware in an earlier trial or job."""
-    crashing = crashes.c.hardware == hardware, crashes.c.losses >= MAX_LOSSES
-    if not conn.execute(select(exists().where(*crashing))).scalar_one():
-        return
     again = exists().where(retimings.c.trial == trials.c.id, retimings.c.outcome == "pending")
     query = (
         select(trials, crashes.c.losses)
         .join_from(trials, jobs, trials.c.job == jobs.c.id)
         .join(crashes, crashes.c.candidate_key == trials.c.candidate_key)
-        .where(_is_free(hardware), (trials.c.outcome == "pending") | again, *crashing)
-        .limit(MAX_LEASE_ITEMS)
-        .with_for_update(skip_locked=True, of=trials)
+        .where(_is_free(hardware), (trials.c.outcome == "pending") | again, *_crashing(hardware))
+        .order_by(jobs.c.seq, trials.c.number)
     )
-    while rows := conn.execute(query).all():
-        for row in rows:
-            poison(conn, row, row.losses, now)
+    found = {row.job for row in conn.execute(query.with_only_columns(trials.c.job)).all()}
+    lock_jobs(conn, found)
+    of_jobs = query.where(trials.c.job.in_(found)).with_for_update(of=trials, key_share=True)
+    for row in conn.execute(of_jobs).all() if found else ():
+        poison(conn, row, row.losses, now)
+
+
+def _crashing(hardware: str) -> tuple[ColumnElement[bool], ...]:
+    return crashes.c.hardware == hardware, crashes.c.losses >= MAX_LOSSES
 
 
 def _insert_lease(conn: Connection, lease_id: str, worker: Row[Any], ttl: float, now: float) -> None:

@@ -43,6 +43,14 @@ class Database(ABC):
         """A `write` beside which no other process migrates."""
 
     @abstractmethod
+    def take_time(self, conn: Connection) -> None:
+        """Let the statements of a transaction take as long as they need."""
+
+    @abstractmethod
+    def damages(self, conn: Connection) -> list[str]:
+        """What the database itself finds wrong with what it keeps."""
+
+    @abstractmethod
     def prepare(self) -> None:
         """What has to be so before tables are made or used; no effect where it is so."""
 

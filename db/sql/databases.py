@@ -24,9 +24,7 @@ def database_of(url: str, create: bool) -> Database:
             raise InvalidValue(
                 "url", f"{shown(url)!r} names no database; use postgresql://user:password@host:port/database"
             )
-        from .postgres_database import PostgresDatabase
-
-        return PostgresDatabase(parsed)
+        return _postgres(parsed)
     if parsed.drivername != "sqlite":
         raise InvalidValue(
             "url",
@@ -41,6 +39,18 @@ def database_of(url: str, create: bool) -> Database:
     if not create and not path.exists():
         raise StoreUnavailable(f"{path}: there is no such database")
     return SqliteDatabase(path)
+
+
+def _postgres(url: URL) -> Database:
+    try:
+        from .postgres_database import PostgresDatabase
+
+        return PostgresDatabase(url)
+    except ModuleNotFoundError as e:
+        raise ModuleNotFoundError(
+            f"PostgreSQL needs {e.name}, which is not installed: pip install 'tilewright[postgres]'",
+            name=e.name,
+        ) from None
 
 
 def _parsed(url: str) -> URL:

@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from .belief import is_doubted
+from .locks import lock_best, lock_lease_of
 from .offers import end_doubted_pins, restore_best
 from .tables import attempts, doubts, jobs, leases, schedules, trials
 
@@ -17,6 +18,7 @@ def doubt(conn: Connection, worker: str, since: float, reason: str, now: float) 
 
     Returns how many best-known schedules have another trial now, and how many have none.
     """
+    lock_lease_of(conn, worker)  # what it settles just now is stored before, and is looked at
     open_doubt = doubts.c.worker == worker, doubts.c.until.is_(None)
     known = conn.execute(select(doubts).where(*open_doubt).limit(1)).one_or_none()
     if known is None:
@@ -43,6 +45,7 @@ def restore(conn: Connection, worker: str, now: float) -> tuple[int, int]:
 def _replaced(conn: Connection, keys: Iterable[Key], now: float) -> tuple[int, int]:
     replaced = lost = 0
     for key in keys:
+        lock_best(conn, key[0])
         before = _trial_of(conn, key)
         conn.execute(schedules.delete().where(*_is(key)))
         restore_best(conn, *key, now)

@@ -80,7 +80,7 @@ class HistoryPart(Part):
         for row in features.values():
             check_features(row)
         with self._database.write() as conn:
-            for trial, row in features.items():
+            for trial, row in sorted(features.items()):
                 values = {"features": row, "feature_schema": feature_schema}
                 if not conn.execute(update(trials).where(trials.c.id == trial).values(**values)).rowcount:
                     raise NotFound("trial", trial)

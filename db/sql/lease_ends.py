@@ -9,32 +9,45 @@ from ..fleet_records import LostLease
 from ..fleet_store import MAX_ATTEMPTS, MAX_LOSSES
 from ..records import Settlement
 from ..words import OPEN_OUTCOMES
+from .clock import now_of
 from .job_rows import is_over
+from .locks import lock_jobs_of_lease
 from .part import upsert
 from .retimings import close_retiming, due_retiming, is_wanted_again, wanting_job
 from .silence import mark_lost_worker
-from .tables import attempts, crashes, jobs, leases, retimings, trials
+from .tables import attempts, crashes, jobs, leases, retimings, trials, workers
 from .trial_rows import fail_trial
 from .turns import refund
 
 OPEN_ATTEMPTS = ("granted", "started", "ran")
+_IS_OPEN = leases.c.closed_at.is_(None)
 
 
-def sweep_leases(conn: Connection, now: float) -> list[LostLease]:
-    """End every lease that has expired, and note that its worker is gone."""
-    query = select(leases).where(leases.c.closed_at.is_(None), leases.c.expires_at <= now)
-    rows = conn.execute(
-        query.order_by(leases.c.expires_at, leases.c.id).with_for_update(skip_locked=True)
-    ).all()
-    for row in rows:
-        mark_lost_worker(conn, row, now)
-    return [end_lease(conn, row, "expired", now) for row in rows]
+def expired_leases(conn: Connection) -> list[tuple[str, str]]:
+    """Ids and workers of open leases that have expired, the longest expired first."""
+    query = select(leases.c.id, leases.c.worker).where(_IS_OPEN, leases.c.expires_at <= now_of(conn))
+    rows = conn.execute(query.order_by(leases.c.expires_at, leases.c.id)).all()
+    return [(row.id, row.worker) for row in rows]
+
+
+def end_expired(conn: Connection, lease_id: str, worker: str) -> LostLease | None:
+    """End a lease if it has expired, and note that its worker is gone; None where another call is at it."""
+    of_worker = select(workers.c.id).where(workers.c.id == worker)
+    if conn.execute(of_worker.with_for_update(skip_locked=True, key_share=True)).one_or_none() is None:
+        return None
+    query = select(leases).where(leases.c.id == lease_id, _IS_OPEN)
+    row = conn.execute(query.with_for_update(skip_locked=True, key_share=True)).one_or_none()
+    now = now_of(conn)
+    if row is None or row.expires_at > now:
+        return None
+    mark_lost_worker(conn, row, now)
+    return end_lease(conn, row, "expired", now)
 
 
 def end_open_lease(conn: Connection, worker_id: str, ending: str, now: float) -> None:
     """End the lease that a worker holds, if it holds one."""
-    held = leases.c.worker == worker_id, leases.c.closed_at.is_(None)
-    row = conn.execute(select(leases).where(*held).with_for_update()).one_or_none()
+    held = leases.c.worker == worker_id, _IS_OPEN
+    row = conn.execute(select(leases).where(*held).with_for_update(key_share=True)).one_or_none()
     if row is not None:
         end_lease(conn, row, ending, now)
 
@@ -42,6 +55,7 @@ def end_open_lease(conn: Connection, worker_id: str, ending: str, now: float) ->
 def end_lease(conn: Connection, lease: Row[Any], ending: str, now: float) -> LostLease:
     """Close a lease. The trial that was running is blamed, unless the lease was `released`."""
     fates: dict[str, list[str]] = {"blamed": [], "poisoned": [], "returned": [], "cancelled": []}
+    lock_jobs_of_lease(conn, lease.id)
     rows = conn.execute(_unsettled(lease.id)).all()
     for row in rows:
         blamed = row.attempt_state == "started" and ending != "released"
@@ -89,6 +103,7 @@ def _unsettled(lease_id: str) -> Select[Any]:
         .join(jobs, jobs.c.id == wanting_job())
         .where(attempts.c.lease == lease_id, attempts.c.state.in_(OPEN_ATTEMPTS))
         .order_by(jobs.c.seq, trials.c.number)
+        .with_for_update(of=(trials, attempts), key_share=True)
     )
 
 

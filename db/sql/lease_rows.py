@@ -8,10 +8,12 @@ from sqlalchemy import Connection, Row, func, literal, or_, select, update
 from ..errors import LeaseLost, NotFound, Superseded
 from ..fleet_records import LeaseState
 from ..words import FINAL_JOB_STATES
+from .clock import now_of
 from .lease_ends import OPEN_ATTEMPTS
 from .retimings import due_retiming, wanting_job
 from .silence import TOUCH_SECONDS
 from .tables import attempts, jobs, leases, retimings, trials, workers
+from .worker_rows import lock_worker
 
 _ENDINGS = {
     "expired": "has expired",
@@ -29,20 +31,30 @@ def find_lease(conn: Connection, lease_id: str, session: str | None = None) -> R
         .add_columns(workers.c.seen_at)
         .join_from(leases, workers, leases.c.worker == workers.c.id)
         .where(leases.c.id == lease_id)
-        .with_for_update(of=leases)
+        .with_for_update(of=leases, key_share=True)
     ).one_or_none()
     if row is None or not (session is None or hmac.compare_digest(row.session.encode(), session.encode())):
         raise NotFound("lease", lease_id)
     return row
 
 
-def live_lease(conn: Connection, lease_id: str, now: float, session: str | None = None) -> Row[Any]:
-    """The lease of a session that is not superseded; its worker has been heard of."""
+def live_lease(conn: Connection, lease_id: str, session: str | None = None) -> tuple[Row[Any], float]:
+    """The lease of a session that is not superseded, and the time; its worker has been heard of."""
     row = find_lease(conn, lease_id, session)
+    now = now_of(conn)
     if row.session != row.live_session:
         raise Superseded(f"a newer session of worker {row.worker} has registered")
     touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
-    return row
+    return row, now
+
+
+def settling_lease(conn: Connection, lease_id: str, session: str | None = None) -> tuple[Row[Any], float]:
+    """`live_lease` of a call that counts in its worker's row, which is locked first."""
+    query = select(leases.c.worker).where(leases.c.id == lease_id)
+    worker = conn.execute(query).scalar_one_or_none()
+    if worker is not None:
+        lock_worker(conn, worker)
+    return live_lease(conn, lease_id, session)
 
 
 def refuse_lost(lease: Row[Any], now: float) -> None:
@@ -61,7 +73,9 @@ def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, now:
     values: dict[str, Any] = {"seen_at": now}
     if state == "offline":
         values |= {"state": "online", "reason": "", "state_at": now}
-    conn.execute(update(workers).where(workers.c.id == worker).values(**values))
+    own = select(workers.c.id).where(workers.c.id == worker)
+    free = workers.c.id.in_(own.with_for_update(skip_locked=True, key_share=True))
+    conn.execute(update(workers).where(free, workers.c.state == state).values(**values))
 
 
 def open_attempts(conn: Connection, lease_id: str) -> int:

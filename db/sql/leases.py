@@ -11,10 +11,11 @@ from ..fleet_records import Lease, LeaseState, LostLease, Measured, OpenWork, la
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
 from ..words import MEASURED_STATES
-from .claims import grant
+from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
-from .lease_ends import end_lease, end_open_lease, sweep_leases
-from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, touch_worker
+from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases
+from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, settling_lease, touch_worker
+from .locks import lock_jobs_of_lease
 from .part import Part
 from .settling import attempt_row, measured_query, renewed, settle_one
 from .silence import mark_silent_workers, pause_lost_jobs
@@ -27,11 +28,12 @@ class LeasePart(Part):
     def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
         check_int("max_items", max_items, 1)
         check_seconds("ttl", ttl)
+        self._end_expired()
+        self._settle_poisoned(hardware)
         with self._database.write() as conn:
+            row = _claimant(conn, worker, session, hardware)
             now = now_of(conn)
-            row = _claimant(conn, worker, session, hardware, now)
             touch_worker(conn, row.id, row.state, row.seen_at, now)
-            sweep_leases(conn, now)
             end_open_lease(conn, worker, "released", now)
             if row.state not in ("online", "offline"):
                 return None
@@ -40,8 +42,7 @@ class LeasePart(Part):
     def start(self, lease: str, trial: str, attempt: int, session: str | None = None) -> LeaseState:
         check_int("attempt", attempt, 1)
         with self._database.write() as conn:
-            now = now_of(conn)
-            row = live_lease(conn, lease, now, session)
+            row, now = live_lease(conn, lease, session)
             refuse_lost(row, now)
             item = attempt_row(conn, row, trial, attempt)
             if item is None:
@@ -53,8 +54,7 @@ class LeasePart(Part):
     def renew(self, lease: str, ttl: float, session: str | None = None) -> LeaseState:
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
-            now = now_of(conn)
-            row = live_lease(conn, lease, now, session)
+            row, now = live_lease(conn, lease, session)
             if row.ending in ("settled", "released"):
                 return lease_state(conn, row, 0.0)
             refuse_lost(row, now)
@@ -84,8 +84,8 @@ class LeasePart(Part):
         for trial, settlement in (instead or {}).items():
             check_settlement(settlement, f"instead[{trial!r}]")
         with self._database.write() as conn:
-            now = now_of(conn)
-            row = live_lease(conn, lease, now, session)
+            row, now = settling_lease(conn, lease, session)
+            lock_jobs_of_lease(conn, lease)
             answers = [
                 settle_one(conn, row, each, (instead or {}).get(each.trial, each), now)
                 for each in settlements
@@ -109,8 +109,10 @@ class LeasePart(Part):
             now = now_of(conn)
             end_pauses(conn)
             mark_silent_workers(conn, now - worker_silence, now)
+        with self._database.write() as conn:
+            now = now_of(conn)
             pause_lost_jobs(conn, now - local_silence, now)
-            return sweep_leases(conn, now)
+        return self._end_expired()
 
     def open_work(self) -> list[OpenWork]:
         kinds = jobs.c.hardware, jobs.c.pool, jobs.c.labels
@@ -125,10 +127,26 @@ class LeasePart(Part):
             of_candidate = crashes.c.candidate_key == candidate_key, crashes.c.hardware == hardware
             conn.execute(delete(crashes).where(*of_candidate))
 
+    def _end_expired(self) -> list[LostLease]:
+        with self._database.read() as conn:
+            expired = expired_leases(conn)
+        ended = []
+        for lease, worker in expired:
+            with self._database.write() as conn:
+                ended.append(end_expired(conn, lease, worker))
+        return [each for each in ended if each is not None]
 
-def _claimant(conn: Connection, worker: str, session: str, hardware: str, now: float) -> Row[Any]:
+    def _settle_poisoned(self, hardware: str) -> None:
+        with self._database.read() as conn:
+            if not has_poisoned(conn, hardware):
+                return
+        with self._database.write() as conn:
+            settle_poisoned(conn, hardware, now_of(conn))
+
+
+def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row[Any]:
     row = lock_worker(conn, worker)
-    if row.state == "paused" and row.until is not None and row.until <= now:
+    if row.state == "paused" and row.until is not None and row.until <= now_of(conn):
         end_pauses(conn)
         row = lock_worker(conn, worker)
     if row.session != session:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, Select, delete, func, select, update
 from ..records import Settlement
 from .belief import is_doubted
 from .best_rows import SERVABLE, Key, of_key
+from .locks import lock_best
 from .part import upsert
 from .tables import baselines, jobs, pins, schedules, trials
 
@@ -24,6 +25,11 @@ def offer_best(conn: Connection, trial_id: str, now: float) -> None:
     if row is None:
         return
     key = key_of(row)
+    if not _is_faster(conn, row, key):
+        return  # as most are: nothing is locked for them
+    lock_best(conn, row.workload)
+    if servable(conn, trial_id) is None:
+        return  # retired or doubted meanwhile
     if not _put_first(conn, row, key, now):
         stands = standing_row(conn, key)
         if stands is None or row.seconds >= stands.seconds:
@@ -32,6 +38,13 @@ def offer_best(conn: Connection, trial_id: str, now: float) -> None:
             enthrone(conn, key, row.id, row.seconds, now)
         elif stands.candidate_key != row.candidate_key:  # else it is the same schedule
             challenge(conn, key, row.id, row.seconds)
+
+
+def _is_faster(conn: Connection, row: Row[Any], key: Key) -> bool:
+    """Whether a trial is faster than what stands, or nothing does."""
+    query = select(schedules.c.seconds).where(*of_key(schedules, key))
+    stands = conn.execute(query).scalar_one_or_none()
+    return stands is None or bool(row.seconds < stands)
 
 
 def servable(conn: Connection, trial_id: str) -> Row[Any] | None:

@@ -64,10 +64,21 @@ class PostgresDatabase(Database):
     def migrate(self) -> Iterator[Connection]:
         with self.write() as conn:
             # Rows may have to be rewritten, and another process' migration to be waited for.
-            conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+            self.take_time(conn)
             conn.exec_driver_sql("SET LOCAL lock_timeout = '5min'")
             conn.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATING})")
             yield conn
+
+    def take_time(self, conn: Connection) -> None:
+        conn.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        conn.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+
+    def damages(self, conn: Connection) -> list[str]:
+        """PostgreSQL holds its constraints by itself; those that a restore has left unproved are told."""
+        unproved = "SELECT conrelid::regclass || '.' || conname FROM pg_constraint WHERE NOT convalidated"
+        broken = "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+        names = [row[0] for query in (unproved, broken) for row in conn.exec_driver_sql(query)]
+        return [f"{name} is not valid" for name in names]
 
     def prepare(self) -> None:
         with self.read() as conn:
@@ -160,30 +171,24 @@ def refuse_old(name: str, version: int) -> None:
 
 
 def _engine(url: URL) -> Engine:
-    try:
-        engine = create_engine(
-            url,
-            pool_pre_ping=True,
-            pool_size=_CONNECTIONS,
-            max_overflow=_MORE_CONNECTIONS,
-            pool_timeout=_CONNECT_SECONDS,
-            hide_parameters=True,
-            connect_args={
-                "connect_timeout": _CONNECT_SECONDS,
-                "application_name": "tilewright",
-                "keepalives_idle": _SILENT_MS // 1000,
-                "keepalives_interval": 3,
-                "keepalives_count": 3,
-                "tcp_user_timeout": _SILENT_MS,
-                "options": f"-c statement_timeout={_STATEMENT_MS} -c lock_timeout={_LOCK_MS} "
-                f"-c idle_in_transaction_session_timeout={_IDLE_MS}",
-            },
-        )
-    except ModuleNotFoundError as e:
-        raise ModuleNotFoundError(
-            f"PostgreSQL needs {e.name}, which is not installed: pip install 'tilewright[postgres]'",
-            name=e.name,
-        ) from None
+    engine = create_engine(
+        url,
+        pool_pre_ping=True,
+        pool_size=_CONNECTIONS,
+        max_overflow=_MORE_CONNECTIONS,
+        pool_timeout=_CONNECT_SECONDS,
+        hide_parameters=True,
+        connect_args={
+            "connect_timeout": _CONNECT_SECONDS,
+            "application_name": "tilewright",
+            "keepalives_idle": _SILENT_MS // 1000,
+            "keepalives_interval": 3,
+            "keepalives_count": 3,
+            "tcp_user_timeout": _SILENT_MS,
+            "options": f"-c statement_timeout={_STATEMENT_MS} -c lock_timeout={_LOCK_MS} "
+            f"-c idle_in_transaction_session_timeout={_IDLE_MS}",
+        },
+    )
     refuse_bad_text(engine)
     return engine
 

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, select, tuple_, update
+from sqlalchemy import Connection, delete, insert, select, tuple_, update
 
 from ..best_records import BestSchedule, Duel, KeptSchedule, Retirement
 from ..checks import check_limit, check_seconds, check_text
@@ -14,17 +13,17 @@ from ..records import Page
 from .best_rows import (
     Key,
     best_of,
-    best_query,
-    frozen_query,
     kept_of,
     kept_query,
     of_key,
-    read,
+    read_best,
+    read_frozen,
+    read_standing,
     rival_query,
-    standing_query,
 )
 from .clock import now_of
 from .job_rows import searched_row
+from .locks import lock_best
 from .offers import (
     challenge,
     enthrone,
@@ -42,7 +41,7 @@ from .offers import (
 )
 from .part import Part, upsert
 from .pins import require_freeze
-from .tables import duels, frozen, jobs, retirements, schedules, structures, trials, workers
+from .tables import duels, jobs, retirements, schedules, structures, trials, workers
 
 
 class SchedulePart(Part):
@@ -52,13 +51,13 @@ class SchedulePart(Part):
         key = workload, target, hardware
         with self._database.read() as conn:
             if freeze is None:
-                return read(conn, best_query().where(*of_key(schedules, key)))
+                return read_best(conn, key)
             require_freeze(conn, freeze)
-            return read(conn, frozen_query(frozen).where(frozen.c.freeze == freeze, *of_key(frozen, key)))
+            return read_frozen(conn, key, freeze)
 
     def standing(self, workload: str, target: str, hardware: str) -> BestSchedule | None:
         with self._database.read() as conn:
-            return read(conn, _standing((workload, target, hardware)))
+            return read_standing(conn, (workload, target, hardware))
 
     def nearby(self, workload: str, structure: str, limit: int = 32) -> list[KeptSchedule]:
         check_limit(limit)
@@ -113,7 +112,7 @@ class SchedulePart(Part):
     def crown(self, job_id: str, epoch: int, number: int, samples: Sequence[float]) -> BestSchedule | None:
         _check_samples("samples", samples)
         with self._database.write() as conn:
-            searched_row(conn, job_id, epoch)
+            lock_best(conn, searched_row(conn, job_id, epoch).workload)
             mine = select(trials.c.id).where(trials.c.job == job_id, trials.c.number == number)
             row = servable(conn, conn.execute(mine).scalar_one_or_none() or "")
             if row is None:
@@ -129,7 +128,7 @@ class SchedulePart(Part):
                 forget_challengers_of_job(conn, key, job_id)
                 if stands.candidate_key != row.candidate_key:
                     challenge(conn, key, row.id, seconds)
-            return read(conn, _standing(key))
+            return read_standing(conn, key)
 
     def decide(
         self, job_id: str, epoch: int, times: Mapping[str, Sequence[float]], worker: str | None = None
@@ -140,6 +139,7 @@ class SchedulePart(Part):
             _check_samples(f"times[{trial}]", samples)
         with self._database.write() as conn:
             job = searched_row(conn, job_id, epoch)
+            lock_best(conn, job.workload)
             key, now = key_of(job), now_of(conn)
             if worker is not None:
                 _require_worker(conn, worker)
@@ -157,7 +157,7 @@ class SchedulePart(Part):
                 said = json.dumps({trial: list(taken) for trial, taken in times.items()})
                 fought = {"job": job_id, "incumbent": stands.trial, "winner": winner, "times": said}
                 conn.execute(insert(duels).values(**_columns(key), **fought, worker=worker, at=now))
-            return read(conn, _standing(key))
+            return read_standing(conn, key)
 
     def confirm(
         self, job_id: str, epoch: int, trial: str, worker: str, seconds: float
@@ -171,7 +171,7 @@ class SchedulePart(Part):
             values = {"confirmed_by": worker, "confirmed_seconds": seconds, "confirmed_at": now_of(conn)}
             stands = (*of_key(schedules, key), schedules.c.trial == trial)
             conn.execute(update(schedules).where(*stands).values(**values))
-            return read(conn, _standing(key))
+            return read_standing(conn, key)
 
     def retire(self, trial_id: str, reason: str) -> BestSchedule | None:
         check_text("reason", reason, 64 << 10)
@@ -181,6 +181,7 @@ class SchedulePart(Part):
                 raise NotFound("trial", trial_id)
             if row.hardware is None:
                 return None
+            lock_best(conn, row.workload)
             key, now = key_of(row), now_of(conn)
             values = {"candidate_key": row.candidate_key, "hardware": row.hardware, "trial": row.id}
             statement = upsert(conn, retirements).values(reason=reason, retired_at=now, **values)
@@ -192,7 +193,7 @@ class SchedulePart(Part):
                 restore_best(conn, *key, now)
             elif stands is not None:
                 settle_challenger(conn, stands)
-            return read(conn, _standing(key))
+            return read_standing(conn, key)
 
     def report(self, trial: str, reason: str) -> str:
         try:
@@ -200,10 +201,6 @@ class SchedulePart(Part):
         except (StoreUnavailable, NotFound) as error:
             return f"kept: {error}"
         return "retired"
-
-
-def _standing(key: Key) -> Select[Any]:
-    return standing_query().where(*of_key(schedules, key))
 
 
 def _check_samples(field: str, samples: Sequence[float]) -> None:

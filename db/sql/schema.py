@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
-from ..errors import SchemaError
+from ..errors import InvalidValue, SchemaError
 from .database import Database
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 VERSION_TABLE = "tilewright_schema"
-_NEIGHBOURS = ("procrastinate_",)
-"""Tables of the queue of searches, which may stand in the same database, and may have been there first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Schema:
 
     def version(self, database: Database, conn: Connection) -> str | None:
         """The database's version; None for an empty one. SchemaError where the tables are somebody else's."""
-        tables = {name for name in inspect(conn).get_table_names() if not name.startswith(_NEIGHBOURS)}
+        tables = inspect(conn).get_table_names()
         if not tables:
             return None
         version = None
@@ -58,15 +60,41 @@ class Schema:
                 self._run(conn)
         return version, self.head
 
+    def downgrade(self, database: Database, to: str) -> tuple[str, str]:
+        """The versions before and after; InvalidValue for one that is not before. All or nothing."""
+        with database.migrate() as conn:
+            version = self.version(database, conn)
+            if version is None:
+                raise SchemaError(f"{database.name} is empty: it has no schema to go back from")
+            if version > self.head:
+                raise SchemaError(self._advice(database, version))
+            if not (to.isdigit() and len(to) == len(self.head) and "0001" <= to <= version):
+                raise InvalidValue("to", f"must be a schema between 0001 and {version}, not {to!r}")
+            self.move(conn, version, to)
+        return version, to
+
+    def move(self, conn: Connection, version: str | None, to: str) -> None:
+        """From one version (None: no tables) to another, of which `base` has no tables."""
+        from alembic import command
+
+        if to == "base" or (version is not None and to < version):
+            command.downgrade(self._config(conn), to)
+        elif version != to:
+            command.upgrade(self._config(conn), to)
+
     def _run(self, conn: Connection) -> None:
         from alembic import command
+
+        command.upgrade(self._config(conn), self.head)
+
+    def _config(self, conn: Connection) -> "Config":
         from alembic.config import Config
 
         config = Config()
         config.set_main_option("script_location", str(self.directory).replace("%", "%%"))
         config.attributes["connection"] = conn
         config.attributes["version_table"] = VERSION_TABLE
-        command.upgrade(config, self.head)
+        return config
 
     def _advice(self, database: Database, version: str) -> str:
         if version < self.head:

@@ -42,7 +42,7 @@ class ServicePart(Part):
         with self._database.write() as conn:
             now = now_of(conn)
             old = select(answers.c.key).where(answers.c.expires_at <= now)
-            old = old.order_by(answers.c.expires_at).limit(_FORGOTTEN)
+            old = old.order_by(answers.c.expires_at).limit(_FORGOTTEN).with_for_update(skip_locked=True)
             conn.execute(delete(answers).where(answers.c.key.in_(old.scalar_subquery())))
             conn.execute(delete(answers).where(answers.c.key == key, answers.c.expires_at <= now))
             kept = {"request": answer.request, "status": answer.status, "headers": answer.headers}

@@ -69,7 +69,7 @@ def attempt_row(conn: Connection, lease: Row[Any], trial: str, attempt: int) -> 
         select(trials, attempts.c.state.label("attempt_state"), attempts.c.digest)
         .join_from(attempts, trials, attempts.c.trial == trials.c.id)
         .where(attempts.c.lease == lease.id, attempts.c.trial == trial, attempts.c.attempt == attempt)
-        .with_for_update()
+        .with_for_update(key_share=True)
     ).one_or_none()
 
 

@@ -23,7 +23,9 @@ _RUNNING = tuple(state for state in JOB_STATES if not is_over(state) and state !
 
 def mark_silent_workers(conn: Connection, before: float, now: float) -> None:
     silent = workers.c.state.in_(ATTACHED), workers.c.seen_at < before
-    for row in conn.execute(select(workers).where(*silent).with_for_update(skip_locked=True)).all():
+    for row in conn.execute(
+        select(workers).where(*silent).with_for_update(skip_locked=True, key_share=True)
+    ).all():
         _mark_offline(conn, row, f"not heard of since {moment(row.seen_at)}", now)
 
 

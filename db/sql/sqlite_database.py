@@ -73,6 +73,14 @@ class SqliteDatabase(Database):
     def migrate(self) -> contextlib.AbstractContextManager[Connection]:
         return self.write()  # there is one writer
 
+    def take_time(self, conn: Connection) -> None:
+        return  # no statement has a limit
+
+    def damages(self, conn: Connection) -> list[str]:
+        said = [row[0] for row in conn.exec_driver_sql("PRAGMA integrity_check") if row[0] != "ok"]
+        lost = conn.exec_driver_sql("PRAGMA foreign_key_check").all()
+        return said + [f"{row[0]} row {row[1]} refers to a row of {row[2]} that is not there" for row in lost]
+
     def prepare(self) -> None:
         self.use_wal()
 

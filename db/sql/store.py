@@ -17,6 +17,7 @@ from .jobs import JobPart
 from .leases import LeasePart
 from .outside import OutsidePart
 from .pins import PinPart
+from .pruning import PruningPart
 from .retimings import RetimingPart
 from .retries import tried_again
 from .schedules import SchedulePart
@@ -49,6 +50,7 @@ class SqlStore(
     StallPart,
     HealthPart,
     TokenPart,
+    PruningPart,
     ServicePart,
     ServingPart,
     BuildPart,
@@ -106,5 +108,15 @@ def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
     try:
         database.prepare()
         return schema.upgrade(database)
+    finally:
+        database.close()
+
+
+def downgrade(url: str, to: str, schema: Schema = SCHEMA) -> tuple[str, str]:
+    """See `tilewright.db.downgrade`."""
+    database = database_of(url, create=False)
+    try:
+        database.prepare()
+        return schema.downgrade(database, to)
     finally:
         database.close()

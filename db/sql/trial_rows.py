@@ -30,7 +30,7 @@ def trial_of(row: Row[Any]) -> Trial:
 def trial_row(conn: Connection, trial: str, lock: bool = False) -> Row[Any]:
     """The trial; with `lock`, nobody else writes it until this transaction ends. NotFound."""
     query = select(trials).where(trials.c.id == trial)
-    row = conn.execute(query.with_for_update() if lock else query).one_or_none()
+    row = conn.execute(query.with_for_update(key_share=True) if lock else query).one_or_none()
     if row is None:
         raise NotFound("trial", trial)
     return row

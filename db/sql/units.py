@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, NestedTransaction
+from sqlalchemy.exc import DBAPIError
 
+from ..errors import StoreUnavailable
 from ..leadership import Leadership
 from .database import Database
 
@@ -48,8 +50,14 @@ class UnitDatabase(Database):
             return
         conn = unit.begun()
         # A savepoint: where the caller goes on after an error, nothing of the call that failed is stored.
-        with self.inner.explained(), conn.begin_nested():
-            yield conn
+        with self.inner.explained():
+            savepoint = conn.begin_nested()
+            try:
+                yield conn
+            except BaseException:
+                unit.undo(savepoint)
+                raise
+            savepoint.commit()
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
@@ -69,6 +77,12 @@ class UnitDatabase(Database):
 
     def migrate(self) -> AbstractContextManager[Connection]:
         return self.inner.migrate()
+
+    def take_time(self, conn: Connection) -> None:
+        self.inner.take_time(conn)
+
+    def damages(self, conn: Connection) -> list[str]:
+        return self.inner.damages(conn)
 
     def prepare(self) -> None:
         self.inner.prepare()
@@ -114,9 +128,20 @@ class _Unit:
     ) -> None:
         self._stack = stack
         self._begin = begin
+        self._undone = False
         self.conn: Connection | None = None
 
+    def undo(self, savepoint: NestedTransaction) -> None:
+        """Go back to a savepoint. A database whose disk is full may have undone the whole transaction, with
+        the savepoint; then nothing more can be part of the unit."""
+        try:
+            savepoint.rollback()
+        except DBAPIError:
+            self._undone = True
+
     def begun(self) -> Connection:
+        if self._undone:
+            raise StoreUnavailable("what was to be stored together was undone by the database: begin anew")
         if self.conn is None:
             self.conn = self._stack.enter_context(self._begin())
         return self.conn

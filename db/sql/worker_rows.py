@@ -53,7 +53,9 @@ def read_worker(conn: Connection, worker_id: str) -> Worker:
 
 def lock_worker(conn: Connection, worker_id: str) -> Row[Any]:
     """The worker as it is stored, which nobody else writes until this transaction ends."""
-    row = conn.execute(select(workers).where(workers.c.id == worker_id).with_for_update()).one_or_none()
+    row = conn.execute(
+        select(workers).where(workers.c.id == worker_id).with_for_update(key_share=True)
+    ).one_or_none()
     if row is None:
         raise unknown_worker(conn, worker_id)
     return row
@@ -78,6 +80,7 @@ def present_state(row: Row[Any], now: float) -> str:
 
 
 def end_pauses(conn: Connection) -> None:
-    """Write down that the pauses whose time is over have ended."""
+    """Write down that the pauses whose time is over have ended; those of workers that are locked, later."""
+    over = select(workers.c.id).where(_PAUSE_OVER).with_for_update(skip_locked=True, key_share=True)
     ended = {"state": _PRESENT, "reason": "", "state_at": workers.c.until, "until": None}
-    conn.execute(update(workers).where(_PAUSE_OVER).values(**ended))
+    conn.execute(update(workers).where(workers.c.id.in_(over)).values(**ended))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, select, update
 
 from ..checks import check_text, check_word, check_worker
 from ..errors import Conflict, InvalidValue, Superseded
@@ -11,7 +11,7 @@ from ..words import WORKER_STATES, WorkerState
 from .catalog import require_hardware
 from .clock import now_of
 from .lease_ends import end_open_lease
-from .part import Part, new_id
+from .part import Part, new_id, upsert
 from .silence import ATTACHED
 from .tables import workers
 from .worker_rows import NO_SESSION, end_pauses, lock_worker, read_worker, set_state, workers_query
@@ -26,11 +26,10 @@ class WorkerPart(Part):
             require_hardware(conn, worker.hardware)
             now = now_of(conn)
             end_pauses(conn)
-            known = conn.execute(
-                select(workers).where(workers.c.name == worker.name).with_for_update()
-            ).one_or_none()
-            if known is None:
-                return read_worker(conn, _attach(conn, worker, now))
+            if (new := _attach(conn, worker, now)) is not None:
+                return read_worker(conn, new)
+            named = select(workers).where(workers.c.name == worker.name)
+            known = conn.execute(named.with_for_update(key_share=True)).one()
             if known.state == "retired":
                 raise Conflict(
                     f"worker {worker.name} is retired ({known.reason}): attach it under another name"
@@ -79,14 +78,12 @@ class WorkerPart(Part):
             return read_worker(conn, worker_id)
 
 
-def _attach(conn: Connection, worker: NewWorker, now: float) -> str:
-    worker_id = new_id("worker")
-    conn.execute(
-        insert(workers)
-        .values(id=worker_id, state="online", reason="", registered_at=now, seen_at=now)
-        .values({name: getattr(worker, name) for name in NewWorker.__slots__})
-    )
-    return worker_id
+def _attach(conn: Connection, worker: NewWorker, now: float) -> str | None:
+    """The id of a worker whose name is new; None where the name is known."""
+    values = {name: getattr(worker, name) for name in NewWorker.__slots__}
+    values |= {"id": new_id("worker"), "state": "online", "reason": "", "registered_at": now, "seen_at": now}
+    added = upsert(conn, workers).values(values).on_conflict_do_nothing(index_elements=["name"])
+    return conn.execute(added.returning(workers.c.id)).scalar_one_or_none()
 
 
 def _attach_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float) -> None:

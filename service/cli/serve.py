@@ -43,7 +43,7 @@ def serve(
     flags = {"db": db, "host": host, "port": port, "log_format": log_format, "log_level": log_level}
     settings = load(flags).settings
     try:
-        from ...db import open_store
+        from ...db import open_store, shown
         from ..logs import configure
         from ..server import ServeError
         from ..server import serve as serve_until_told
@@ -58,10 +58,10 @@ def serve(
 
     def announce(url: str) -> None:
         if as_json:
-            show_json_line({"url": url, "db": settings.db, "pid": os.getpid()})
+            show_json_line({"url": url, "db": shown(settings.db), "pid": os.getpid()})
         else:
             print(url, flush=True)
-        say(f"tilewright serves {settings.db} at {url}")
+        say(f"tilewright serves {shown(settings.db)} at {url}")
 
     with store:
         try:

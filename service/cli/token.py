@@ -38,7 +38,7 @@ def create(
         int | None, typer.Option(min=0, help="Trials without a result of those.", show_default=False)
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Requests a second that it may make.", show_default=False)
+        float | None, typer.Option(min=0.001, help="Requests a second that it may make.", show_default=False)
     ] = None,
     out: Annotated[
         Path | None,

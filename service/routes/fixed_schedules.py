@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from ...db.errors import NotFound
 from ..auth import CanReadSchedules, CanWriteSchedules, Principal
+from ..change_route import ChangeRoute
 from ..context import Ctx
 from ..requests import FreezeRequest, ImportRequest, PinRequest, RetireRequest
 from ..schedule_lines import import_lines
@@ -26,7 +27,7 @@ from ..schedule_views import (
 )
 from .schedules import Key
 
-router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
+router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=ChangeRoute)
 
 Name = Annotated[str, Path(min_length=1, max_length=256)]
 

@@ -10,12 +10,12 @@ from fastapi import APIRouter, Body, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from ...db.fleet_records import Lease
+from ...db.fleet_records import Lease, Worker
 from ...measure.messages import MAX_BATCH
 from ..auth import IsWorker
 from ..build_calls import check_codegen, run_lease
 from ..change_route import MeasurementRoute
-from ..context import Ctx
+from ..context import Context, Ctx
 from ..lease_calls import (
     Caller,
     in_protocol,
@@ -35,6 +35,11 @@ router = APIRouter(prefix="/v1/leases", tags=["workers"], route_class=Measuremen
 _BUILD_TAKES = 0.05
 """Seconds until a device without a compiler asks again for work whose program is not built yet."""
 
+_LONG_WAIT = 1.0
+"""Who waits as long as this does not have to claim before anybody has seen work."""
+
+_TOUCH_SECONDS = 10.0
+"""A worker that waits is noted in the store as often as this; one that is not for a minute is offline."""
 _ENDS, _HELD_BACK = ("draining", "retired"), ("paused", "quarantined")
 _STATE_EVERY, _STATE_SEEN = 0.5, 5.0
 """Seconds until a worker that waits and is held back, or is not, finds that its state has changed."""
@@ -56,16 +61,25 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
     check_codegen(worker, context.parser.codegen_version())
 
     async def claim() -> Lease | None:
-        # A worker that hung up would leave its candidates lying until the lease expires.
-        if await request.is_disconnected():
-            return None
-        return await run_in_threadpool(
-            context.store.claim, caller.worker, caller.session, worker.hardware, most, settings.lease_seconds
-        )
+        async with context.work.claiming:
+            # A worker that hung up would leave its candidates lying until the lease expires.
+            if await request.is_disconnected():
+                return None
+            return await run_in_threadpool(
+                context.store.claim,
+                caller.worker,
+                caller.session,
+                worker.hardware,
+                most,
+                settings.lease_seconds,
+            )
 
     deadline = time.monotonic() + wait
-    # Once at first, whether there is work or not: it also tells the store that the worker is there.
-    lease = await claim()
+    lease = None
+    # A claim says to the store that the worker is there, too, and gives back what it held.
+    known = worker.state == "online" and worker.session == caller.session and wait >= _LONG_WAIT
+    if not known or context.work.saw_work(worker) or await _is_long_unseen(context, worker):
+        lease = await claim()
     while lease is None and (left := deadline - time.monotonic()) > 0:
         worker = await run_in_threadpool(context.store.worker, caller.worker)
         if worker.state in _ENDS or context.stopping.is_set():
@@ -81,10 +95,16 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
         lease = await claim()
     if lease is None:
         worker = await run_in_threadpool(context.store.worker, caller.worker)
+        if worker.session != caller.session:
+            await claim()  # says so
         return Response(status_code=204, headers={DRAIN_HEADER: "drain"} if worker.state in _ENDS else {})
     context.metrics.leases.inc()
     message = run_lease(lease, settings) if worker.run_only else lease_message(lease, settings)
     return JSONResponse(in_protocol(message.to_json(), body["protocol"]))
+
+
+async def _is_long_unseen(context: Context, worker: Worker) -> bool:
+    return await run_in_threadpool(context.store.now) - worker.seen_at > _TOUCH_SECONDS
 
 
 @router.post("/{lease_id}:start")

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from ...compiler.schedule_source import ALLOWED
 from ...db.errors import NotFound
 from ..auth import CanReadSchedules
+from ..change_route import ChangeRoute
 from ..context import Context, Ctx
 from ..errors import InvalidRequest, NoSchedule
 from ..paging import PageSize, PageToken, decode, encode
@@ -22,7 +23,7 @@ from ..schedule_presenter import explain, nearby_view, schedule_view
 from ..schedule_views import ExplanationView, NearbysView, ReportView, SchedulesView, ScheduleView
 from ..workloads import SpecError
 
-router = APIRouter(prefix="/v1/schedules", tags=["schedules"])
+router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=ChangeRoute)
 
 Key = Annotated[str, Query(pattern="^[0-9a-f]{64}$", description="64 hexadecimal digits")]
 Freeze = Annotated[

@@ -41,8 +41,22 @@ def lines_of(children):
     return [line for child in children for line in child.communicate()[0].splitlines()]
 
 
-def start_together(spawn, tmp_path, processes, rounds):
-    children = [spawn("first_start", f"sqlite:///{tmp_path}/{{}}.db") for _ in range(processes)]
+@pytest.fixture
+def missing(kind, request, tmp_path):
+    """Urls of databases without tables, by a number: `{}` in the text."""
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/{{}}.db"
+        return
+    server = request.getfixturevalue("postgres")
+    for n in range(20):
+        server.run(f"CREATE DATABASE first_{n} TEMPLATE template0")
+    yield server.url("first_{}")
+    for n in range(20):
+        server.drop(f"first_{n}")
+
+
+def start_together(spawn, missing, processes, rounds):
+    children = [spawn("first_start", missing) for _ in range(processes)]
     answers = []
     for number in range(rounds):
         for child in children:
@@ -52,13 +66,13 @@ def start_together(spawn, tmp_path, processes, rounds):
     return answers
 
 
-def test_eight_processes_that_start_together_all_find_the_schema(spawn, tmp_path):
-    assert start_together(spawn, tmp_path, processes=8, rounds=2) == [SCHEMA.head] * 16
+def test_eight_processes_that_start_together_all_find_the_schema(spawn, missing):
+    assert start_together(spawn, missing, processes=8, rounds=2) == [SCHEMA.head] * 16
 
 
 @pytest.mark.slow
-def test_eight_processes_never_fail_to_start_together(spawn, tmp_path):
-    assert start_together(spawn, tmp_path, processes=8, rounds=20) == [SCHEMA.head] * 160
+def test_eight_processes_never_fail_to_start_together(spawn, missing):
+    assert start_together(spawn, missing, processes=8, rounds=20) == [SCHEMA.head] * 160
 
 
 def test_events_of_several_processes_are_numbered_without_gaps(spawn, scene):

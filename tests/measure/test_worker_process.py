@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -108,3 +109,15 @@ def test_a_service_manager_that_signals_every_process_disturbs_no_trial(start: S
         process.terminate()
     worker.terminate()
     assert rest_of(worker) == ["sleep succeeded", "settle sleep", "release lease_1", "leave"]
+
+
+def test_a_terminal_that_is_resized_disturbs_no_worker(start: Start) -> None:
+    worker = start("misbehaving:behaves", "sleep", "succeed")
+    read_until(worker, "start sleep")
+    for _ in range(20):
+        for number in (signal.SIGWINCH, signal.SIGCONT, signal.SIGURG):
+            worker.send_signal(number)
+        time.sleep(0.05)
+    read_until(worker, "settle succeed")
+    worker.terminate()
+    assert (rest_of(worker)[-1], worker.returncode) == ("leave", 0)

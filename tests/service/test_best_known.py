@@ -21,6 +21,7 @@ from tilewright.compiler import CODEGEN_VERSION, ir
 from tilewright.compiler.runtime import Module
 from tilewright.db import Store, open_store
 from tilewright.service.cli import run
+from tilewright.tuner.candidate import candidate_key
 
 
 @pytest.fixture
@@ -276,3 +277,47 @@ def test_what_was_tuned_is_known_with_its_speedup_and_is_measured_no_more(store:
     assert best.codegen_version == CODEGEN_VERSION
     again = tw.tune(func, trials=4, store=store, progress=False)
     assert (again.trial_count, again.known_count) == (0, found.trial_count)
+
+
+def test_a_record_without_a_step_is_for_its_own_workload_alone(store: Store) -> None:
+    func = plus(12)
+    row = record(store, func, 1e-3)
+    with store._database.write() as conn:  # type: ignore[attr-defined]
+        conn.exec_driver_sql("""UPDATE trials SET trace = '{"steps":[],"version":1}'""")
+    assert tw.build(func, schedules=store).schedule_source.record.trial == row
+    a = tw.te.placeholder((20, 12), "float32", name="A")
+    turned = tw.te.create_prim_func([a, tw.te.compute((12, 20), lambda i, j: a[j, i] + 1.0, name="B")])
+    source = tw.build(turned, schedules=store, allow=("same_family", "transferred")).schedule_source
+    assert source.reason.startswith(f"no record for workload {ir.workload_key(turned)}, ")
+
+
+def test_schedules_that_differ_in_one_annotation_are_two_candidates_with_two_codes() -> None:
+    func = plus(16)
+
+    def made(*steps: str) -> tuple[str, str]:
+        sch = tw.Schedule(func)
+        i, _ = sch.get_loops(sch.get_block("B"))
+        inner = sch.split(i, [None, 4])[1]
+        for step in steps:
+            getattr(sch, step)(inner)
+        key = candidate_key(ir.workload_key(func), sch.trace.canonical_json(), TARGET.key, CODEGEN_VERSION)
+        return key, tw.build(sch).source()
+
+    (plain, plain_text), (unrolled, unrolled_text) = made(), made("unroll")
+    assert plain != unrolled and plain_text != unrolled_text
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"op": "matmul", "m": 8, "n": 8, "k": 8, "dtype": "float32"},
+        {"op": "softmax", "m": 8, "n": 16, "dtype": "float32"},
+    ],
+)
+def test_each_kind_of_kernel_that_was_tuned_is_found_and_computes_the_same(
+    store: Store, spec: dict[str, Any]
+) -> None:
+    func = tw.topi.create(spec)
+    tw.tune(func, trials=3, store=store, progress=False)
+    first, again = (tw.build(func, schedules=store) for _ in range(2))
+    assert (first.schedule_source.kind, first.source()) == ("exact", again.source())

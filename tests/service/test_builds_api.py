@@ -228,6 +228,13 @@ def test_an_artifact_is_bytes_and_says_so(scene: Scene) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["application/octet-stream", "application/json", "text/plain"])
+def test_another_method_is_refused_whatever_it_brings(scene: Scene, kind: str) -> None:
+    path, headers = f"/v1/artifacts/{NOBODY}", {**scene.builder, "Content-Type": kind}
+    answer = scene.api.http.post(path, content=b"\x89PNG", headers=headers)
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, PUT")
+
+
 @pytest.fixture
 def small(store: Store, shared_server: tuple[str, Switch]) -> Iterator[Api]:
     settings = Settings(max_artifact_bytes=2000, artifact_store_bytes=3000, max_body_bytes=1024)

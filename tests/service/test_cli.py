@@ -171,7 +171,7 @@ def test_a_search_on_a_server_is_not_resumed_by_tune(api: Api, tw: Command) -> N
 
 def test_watching_writes_a_line_for_each_change_and_the_job_in_the_end(api: Api, tw: Command) -> None:
     job = stored_job(api.store)
-    threading.Timer(0.8, api.store.cancel_job, [job.id]).start()
+    threading.Timer(2.5, api.store.cancel_job, [job.id]).start()
     code, out, err = tw("jobs", "watch", job.id, "--url", api.url)
     assert (code, out.splitlines()[0]) == (0, f"{job.id} matmul: cancelled (cancelled)")
     assert err == (

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from test_end_to_end import LAYER, House, _finished, _until
 
@@ -151,3 +153,21 @@ def test_a_worker_that_waits_for_its_device_ends_on_sigterm(house: House) -> Non
     _until(lambda: "; waiting for it" in house.logs())
     waiting.terminate()
     assert waiting.wait(20) == 0
+
+
+def test_a_real_worker_shows_its_golden_kernels_at_attach(house: House) -> None:
+    house.environment["TILEWRIGHT_GOLDEN_PROCESSES"] = "2"
+    house.serve()
+    house.work("a")
+    headers = {"Authorization": f"Bearer {house.token()}"}
+    with httpx.Client(base_url=house.url, headers=headers, trust_env=False) as http:
+
+        def checks() -> list[Any]:
+            found: list[Any] = []
+            for worker in http.get("/v1/workers").json()["workers"]:
+                found += http.get(f"/v1/workers/{worker['id']}/health").json()["checks"]
+            return found
+
+        _until(lambda: bool(checks()))
+        (check,) = checks()
+    assert (check["occasion"], [part["part"] for part in check["parts"]]) == ("attach", ["compute", "memory"])

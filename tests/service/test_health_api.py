@@ -153,3 +153,10 @@ def test_only_a_workers_token_may_report(api: Api, source: WorkerClient) -> None
     path = f"/v1/workers/{worker}:health"
     answers = [api.http.post(path, json=body, headers=headers) for headers in ({}, api.token("jobs:write"))]
     assert [answer.status_code for answer in answers] == [401, 403]
+
+
+def test_what_a_failed_kernel_says_cannot_write_on_a_terminal(api: Api, source: WorkerClient) -> None:
+    source.register(HELLO)
+    message = "memory failed: wrong_output: \x1b[2J\r\n 3 elements"
+    update = source.health(HealthReport("periodic", "failed", "steady", (), message))
+    assert update.reason.startswith("golden kernel: memory failed: wrong_output:  [2J   3 elements; ")

@@ -57,6 +57,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "strategy": "guided",
         "worker_wait": 600.0,
         "history": "use",
+        "drift": [],
         "owner": None,
         "finished_at": None,
         "progress": {
@@ -413,6 +414,7 @@ def test_trials_say_what_came_of_each_candidate(api: Api) -> None:
     answer = api.http.get(f"/v1/jobs/{job.id}/trials").json()
     plain = {"sketch": "tiled", "samples": [], "seconds": None, "error": None, "message": "", "detail": None}
     plain |= {"batch": 0, "predicted": None, "origin": "", "disturbed": False}
+    plain |= {"disturbance": "", "baseline": [], "baseline_ratio": None}
     assert answer == {
         "trials": [
             {

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from service_harness import MATMUL, TRACE_ID, Api, problem, serving
+from service_harness import MATMUL, TRACE_ID, Api, problem, serving, stored_job
 
 from tilewright.db import Store
 from tilewright.service.settings import Settings
@@ -167,3 +167,12 @@ def test_a_body_that_is_no_object_is_refused(api: Api) -> None:
     assert _post(api, "[]").json()["errors"] == [
         {"pointer": "", "detail": "should be a valid dictionary or object to extract fields from, got []"}
     ]
+
+
+def test_a_query_parameter_that_no_route_knows_is_refused(api: Api) -> None:
+    detail = "unknown query parameter; did you mean 'state'? known parameters: state, page_size, page_token"
+    assert api.http.get("/v1/jobs?stat=running").json()["errors"] == [{"parameter": "stat", "detail": detail}]
+    assert api.http.get("/livez?probe=1").status_code == 200
+    job = stored_job(api.store).id
+    api.store.cancel_job(job)
+    assert api.http.get(f"/v1/jobs/{job}/events?after=1").status_code == 200

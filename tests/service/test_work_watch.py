@@ -109,3 +109,14 @@ def test_a_wait_ends_in_time(seconds: float) -> None:
         assert await watch.turn(worker(1), seconds) is False
 
     run(body)
+
+
+def test_what_was_seen_last_is_known_without_another_look() -> None:
+    async def body(store: FakeStore, watch: WorkWatch) -> None:
+        assert not watch.saw_work(worker(1))
+        store.work = [ANY]
+        assert await watch.turn(worker(1), LONG)
+        assert watch.saw_work(worker(2))
+        assert not watch.saw_work(worker(3, OTHER_HARDWARE))
+
+    run(body)

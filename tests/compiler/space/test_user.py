@@ -155,7 +155,7 @@ def raises_on_one(knobs: Mapping[str, Any]) -> bool:
             raises_on_columns,
             "raises_on_columns raised NameError at test_user.py:{}: name 'no_such_number' is",
         ),
-        (raises_on_one, "raises_on_one raised LookupError at test_user.py:{}: 'no such row'"),
+        (raises_on_one, "raises_on_one raised LookupError at test_user.py:{}: no such row"),
     ],
 )
 def test_a_constraint_that_raises_is_named_with_its_line(
