@@ -58,7 +58,8 @@ def plans(scene):
             plan = cursor.connection.execute(f"EXPLAIN QUERY PLAN {statement}", first)
             steps.append([detail for *_, detail in plan])
 
-    engines = (scene.store._database._reader, scene.store._database._writer)
+    database = scene.store._database.inner
+    engines = (database._reader, database._writer)
     for engine in engines:
         event.listen(engine, "before_cursor_execute", explain)
     yield steps

@@ -406,7 +406,7 @@ def test_a_time_again_below_the_roofline_crowns_nothing(api: Api, caller: Caller
     job = searched(api.store, count=1)
     lease = caller.lease().json()
     caller.post(f"/v1/leases/{lease['lease']}:settle", results=[_result(lease["items"][0])])
-    api.store.time_again(job.id, api.store.job(job.id).epoch, 0, [0])
+    api.store.time_again(job.id, api.store.job(job.id).epoch, 0, [f"{job.id}.0"])
     again = caller.lease().json()
     results = [_result(again["items"][0], seconds=1e-9, samples=[1e-9])]
     caller.post(f"/v1/leases/{again['lease']}:settle", results=results)
