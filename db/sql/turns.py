@@ -43,11 +43,13 @@ def has_queued() -> Any:
 def has_due(worker: Row[Any] | None = None) -> Any:
     """Whether a job wants trials timed once more, its own or another's, by this worker or by any: those are
     few, and are found first."""
-    timed_again = retimings.join(trials, retimings.c.trial == trials.c.id)
-    due = [retimings.c.outcome == literal_column("'pending'"), trials.c.lease.is_(None)]
+    due = [retimings.c.outcome == literal_column("'pending'")]
     due += [] if worker is None else [timed_by(worker)]
-    wanting = func.coalesce(retimings.c.job, trials.c.job)
-    return jobs.c.id.in_(select(wanting).select_from(timed_again).where(*due))
+    # A subquery for each row, so that no plan begins with all trials.
+    free = select(func.coalesce(retimings.c.job, trials.c.job))
+    free = free.where(trials.c.id == retimings.c.trial, trials.c.lease.is_(None))
+    wanting = free.correlate(retimings).scalar_subquery()
+    return jobs.c.id.in_(select(wanting).select_from(retimings).where(*due))
 
 
 def timed_by(worker: Row[Any]) -> Any:

@@ -20,7 +20,7 @@ def fill(scene: Any) -> None:
         store.start(lease.id, item.trial, item.attempt)
         seconds = 1.0 + item.number / 3
         store.settle(lease.id, [Settlement(item.trial, item.attempt, seconds, (seconds,), error=0.25)])
-    store.time_again(job.id, 1, 0, [0, 1])
+    store.time_again(job.id, 1, 0, [f"{job.id}.0", f"{job.id}.1"])
     store.retire(f"{job.id}.1", "does not replay")
     scene.lose(scene.worker("lost"), started=0)
     store.sweep()
