@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NoReturn, Protocol
 
 import rfc8785
@@ -98,18 +99,29 @@ def digest_of(said: Mapping[str, Any]) -> str:
     return hashlib.sha256(rfc8785.dumps(rest)).hexdigest()
 
 
+_READ_AHEAD = 1000
+"""So many lines are read, which takes long, before they are stored: a request stores them in one transaction,
+in which nobody else writes."""
+
+
 def import_lines(store: ScheduleStore, reader: RecordReader, lines: Iterable[str]) -> ImportView:
     """Take records in. A bad line is named and skipped; one that is here already has no effect."""
     counts: Counter[str] = Counter()
     refused = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            counts[store.import_record(read_line(line, reader))] += 1
-        except (BadLine, InvalidValue) as error:
-            refused.append(BadLineView(number=number, reason=str(error)))
-    return ImportView(refused=refused, **counts)
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    while part := list(islice(numbered, _READ_AHEAD)):
+        found = []
+        for number, line in part:
+            try:
+                found.append((number, read_line(line, reader)))
+            except (BadLine, InvalidValue) as error:
+                refused.append(BadLineView(number=number, reason=str(error)))
+        for number, record in found:
+            try:
+                counts[store.import_record(record)] += 1
+            except InvalidValue as error:
+                refused.append(BadLineView(number=number, reason=str(error)))
+    return ImportView(refused=sorted(refused, key=lambda line: line.number), **counts)
 
 
 def read_line(line: str, reader: RecordReader) -> ForeignRecord:
