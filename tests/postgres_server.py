@@ -175,6 +175,14 @@ class PostgresServer:
         self._manage(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY = FILE_COPY")
         return name
 
+    def named(self, name: str) -> str:
+        """The name of a database that is there or is made, in a directory that is kept."""
+        with psycopg.connect(self.url(), autocommit=True) as conn:
+            known = conn.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchone()
+        if known is None:
+            self._manage(f"CREATE DATABASE {name} TEMPLATE template0")
+        return name
+
     def drop(self, name: str) -> None:
         self._manage(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
