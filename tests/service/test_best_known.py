@@ -140,7 +140,8 @@ with tw.connect({url!r}) as store:
     lib = tw.build(plus(12), schedules=store)
 x, y = np.arange(240, dtype="f4").reshape(12, 20), np.zeros((12, 20), "f4")
 lib(x, y)
-print(lib.schedule_source.kind, *(hashlib.sha256(b).hexdigest() for b in (lib.source().encode(), y.tobytes())))
+hashes = [hashlib.sha256(one).hexdigest() for one in (lib.source().encode(), y.tobytes())]
+print(lib.schedule_source.kind, *hashes)
 """
 
 
