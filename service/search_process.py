@@ -39,8 +39,8 @@ def search_command(db: str) -> Command:
 
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-"""For linear algebra, unless the environment says otherwise: other searches, or a worker that measures, may run
-on this machine, and threads that wait for one another by spinning take their CPUs from them."""
+"""For linear algebra, unless the environment says otherwise: other searches, or a worker that measures, may
+run on this machine, and threads that wait for one another by spinning take their CPUs from them."""
 
 
 class SearchProcess:
