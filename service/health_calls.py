@@ -32,7 +32,8 @@ def take_report(store: Store, worker: str, session: str, report: HealthReport) -
     """Store a report; the worker as it is then. The reason is made here, of the report's numbers; what a
     failed kernel says is the worker's own word, and made harmless to a terminal."""
     parts = json.dumps([part.to_json() for part in report.parts])
-    reason = "".join(c if c.isprintable() else " " for c in explain(report))
+    words = explain(report) or ("" if report.verdict == "healthy" else f"golden kernel: {report.verdict}")
+    reason = "".join(c if c.isprintable() else " " for c in words)
     return store.record_health(
         worker, session, NewHealthCheck(report.occasion, report.verdict, parts, reason)
     )

@@ -37,12 +37,18 @@ class Retention:
         if self._thread.is_alive():
             self._thread.join()
 
+    def prune(self) -> None:
+        """Once, in this thread; a store that cannot is told in the log."""
+        if self._days <= 0:
+            return
+        try:
+            forgotten = self._store.prune(self._days * _DAY)
+            if forgotten.trials or forgotten.jobs:
+                log.info("forgot %d trials and %d jobs", forgotten.trials, forgotten.jobs)
+        except StoreError as error:
+            log.warning("nothing was forgotten: %s", error)
+
     def _run(self) -> None:
         while not self._stopping.is_set():
-            try:
-                forgotten = self._store.prune(self._days * _DAY)
-                if forgotten.trials or forgotten.jobs:
-                    log.info("forgot %d trials and %d jobs", forgotten.trials, forgotten.jobs)
-            except StoreError as error:
-                log.warning("nothing was forgotten: %s", error)
+            self.prune()
             self._stopping.wait(self._every)

@@ -17,6 +17,7 @@ SEARCHES = "searches"
 HOUSEKEEPING = "housekeeping"
 RUN_SEARCH = "run_search"
 SWEEP = "sweep"
+RETENTION = "retention"
 
 _CONNECTIONS = 4
 _SILENT_SECONDS = 15

@@ -17,9 +17,10 @@ from ..db.queue import prepare_queue
 from ..db.store import Store
 from ..db.words import FINAL_JOB_STATES
 from .queued_dispatcher import QUEUE_ERRORS, QueuedDispatcher
+from .retention import Retention
 from .search_ends import Knew, report_end
 from .search_process import Command, SearchProcess
-from .search_queue import HOUSEKEEPING, RUN_SEARCH, SEARCHES, SWEEP, queue_of
+from .search_queue import HOUSEKEEPING, RETENTION, RUN_SEARCH, SEARCHES, SWEEP, queue_of
 from .settings import Settings
 from .shepherd import Shepherd
 from .workloads import WorkloadParser
@@ -29,6 +30,7 @@ log = logging.getLogger("tilewright.search")
 _LOOK_EVERY = 0.1
 _BACK_OFF = 1.0
 _EVERY_FIVE_SECONDS = "* * * * * */5"
+_EVERY_HOUR = "17 * * * *"
 
 
 class SearchRunner:
@@ -153,7 +155,12 @@ class SearchRunner:
         async def sweep(timestamp: int) -> None:
             await asyncio.to_thread(self._sweep)
 
-        del run_search, sweep
+        @queue.periodic(cron=_EVERY_HOUR)
+        @queue.task(name=RETENTION, queue=HOUSEKEEPING, queueing_lock=RETENTION)
+        async def retention(timestamp: int) -> None:
+            await asyncio.to_thread(Retention(self._store, self._settings.retention_days).prune)
+
+        del run_search, sweep, retention
 
     async def _search(self, job: str, epoch: int) -> None:
         try:

@@ -72,7 +72,7 @@ def results() -> dict[str, MeasureResult]:
         "a step that is none": "unknown step 'exec'; known: get_block",
         "loops without end": "after this step loops are nested 101 deep; at most 100 may be",
         "a target that is none": "no code generator for '../../x'",
-        "a processor's feature that injects": "",
+        "a processor's feature that injects": "target llvm: unknown mcpu",
         "a proof without end": "the indices of the program take too long to prove in bounds",
     }.items(),
 )
