@@ -294,7 +294,9 @@ def test_a_server_that_speaks_no_http_is_recognised() -> None:
         )
 
 
-@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"])
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"]
+)
 def test_a_connection_that_breaks_before_its_answer_is_one_to_a_server_out_of_reach(answer: bytes) -> None:
     """A balancer whose servers are down, or a server that is killed; a worker then tries again."""
     with _listening(answer) as url, Client(url) as client:
