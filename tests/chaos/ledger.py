@@ -57,3 +57,5 @@ class Ledger:
             said = json.loads(answer)
             if said["state"] == "cancelled":
                 self.cancelled.add(said["id"])
+        elif verb == "resume":
+            self.cancelled.discard(json.loads(answer)["id"])
