@@ -148,6 +148,11 @@ class PostgresServer:
     def go_on(self) -> None:
         self._signal_all(signal.SIGCONT)
 
+    @property
+    def directory(self) -> Path:
+        """The server's user may make files there."""
+        return self._directory
+
     def log(self) -> str:
         return (self._directory / "log").read_text("utf-8", "replace")
 
