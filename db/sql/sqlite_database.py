@@ -213,7 +213,7 @@ def _patiently(attempt: Any) -> Any:
             time.sleep(random.uniform(0.002, 0.02))
 
 
-def _extended_code(said: BaseException) -> int | None:
+def _extended_code(said: BaseException | None) -> int | None:
     """What SQLite says more exactly than by its kind of error."""
     return getattr(said, "sqlite_errorcode", None)
 
