@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
+WAITS = 75  # EX_TEMPFAIL of sysexits.h
+"""The exit status of a search that can do nothing before a worker is there."""
+
 _LAST_LINES = 20
 _LONGEST_LINE = 500
 

@@ -63,7 +63,7 @@ class Submitter:
             while not self._stopping.is_set():
                 if self._submitting.is_set() and len(self.unfinished) < _MOST_UNFINISHED:
                     self._submit(http)
-                elif self._submitting.is_set() and self._draw.random() < 0.2 and self.unfinished:
+                elif self._submitting.is_set() and self._draw.random() < 0.1 and self.unfinished:
                     self._steer(http, self._draw.choice(self.unfinished))
                 self._resume(http)
                 for job in self.unfinished:
@@ -85,9 +85,13 @@ class Submitter:
             self.jobs[answer["id"]] = answer["state"]
 
     def _steer(self, http: httpx.Client, job: str) -> None:
-        verb = self._draw.choice(("cancel", "pause"))
-        if self._until_answered(http, f"/v1/jobs/{job}:{verb}", None) is not None and verb == "pause":
+        verb = self._draw.choice(("cancel", "pause", "pause"))
+        if self._until_answered(http, f"/v1/jobs/{job}:{verb}", None) is None:
+            return
+        if verb == "pause":
             self._paused[job] = time.monotonic() + self._draw.uniform(0.5, 5.0)
+        else:
+            self._paused.pop(job, None)
 
     def _resume(self, http: httpx.Client) -> None:
         for job, at in list(self._paused.items()):

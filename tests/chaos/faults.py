@@ -38,7 +38,7 @@ class Faults:
     def until(self, end: float) -> None:
         """Strike until this time of the monotonic clock; what has begun then is ended."""
         while time.monotonic() < end:
-            time.sleep(self.draw.uniform(0.2, 3.0))
+            time.sleep(self.draw.uniform(0.5, 4.0))
             self.strike()
 
     def strike(self) -> None:
@@ -53,11 +53,11 @@ class Faults:
 
     def _of_processes(self) -> Kinds:
         common: Kinds = {
-            "api killed": (2, lambda: self._kill(self.stand.apis)),
+            "api killed": (1, lambda: self._kill(self.stand.apis)),
             "api stopped": (2, lambda: self._stop(self.stand.apis, _whole)),
             "search killed": (3, lambda: self._kill(self.stand.searchers, _searches)),
             "search stopped": (2, lambda: self._stop(self.stand.searchers, _searches)),
-            "worker killed": (3, lambda: self._kill(self.stand.workers)),
+            "worker killed": (2, lambda: self._kill(self.stand.workers)),
             "worker stopped": (3, lambda: self._stop(self.stand.workers, _whole)),
             "worker drained": (1, self._drain),
             "fork server killed": (2, lambda: self._kill(self.stand.workers, _fork_servers)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +22,6 @@ class Ledger:
     jobs: dict[str, str] = field(default_factory=dict)
     settled: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
-    answers: Counter[str] = field(default_factory=Counter)
     odd: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -34,7 +32,6 @@ class Ledger:
         path = path.partition("?")[0]
         verb = path.rpartition(":")[2] if ":" in path else path.rpartition("/")[2]
         with self._lock:
-            self.answers[f"{verb if method == 'POST' else method} {status}"] += 1
             if status >= 400:
                 self._refused(method, path, status, answer)
             elif method == "POST":
@@ -60,3 +57,5 @@ class Ledger:
             said = json.loads(answer)
             if said["state"] == "cancelled":
                 self.cancelled.add(said["id"])
+        elif verb == "resume":
+            self.cancelled.discard(json.loads(answer)["id"])

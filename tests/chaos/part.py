@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+_YOUNG = 30.0
 _MAIN = "from tilewright.service.cli import main; main()"
 
 
@@ -98,6 +99,8 @@ class Part:
             return (
                 f"{self.name} still ran {seconds:g} s after SIGTERM; its log ends with\n{self.last_lines()}"
             )
+        if code == -signal.SIGTERM and time.monotonic() - self.begun < _YOUNG:
+            return None  # it had not begun to listen to signals, and so nothing else
         return None if code == 0 else f"{self.name} ended with {code} after SIGTERM:\n{self.last_lines()}"
 
     def last_lines(self, count: int = 15) -> str:

@@ -36,13 +36,16 @@ _LEAST_RESULTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`faults` by kind, `states` of the jobs, `answers` of the service, `skipped` with its reason."""
+    """`faults` by kind, `states` of the jobs and the reasons of the `failed` ones.
+
+    `settled`: how many results the service took. `skipped`: why the disk was never full.
+    """
 
     form: Form
     seconds: float
     faults: Counter[str]
     states: Counter[str]
-    answers: Counter[str]
+    failed: list[str]
     settled: int
     skipped: str
     complaints: list[str]
@@ -55,6 +58,7 @@ class Report:
             f"{self.form}: {sum(self.states.values())} jobs ({jobs}), {self.settled} results acknowledged, "
             f"all over {self.seconds:.0f} s after the last fault",
         ]
+        lines += [f"{self.form}: a job failed: {reason}" for reason in self.failed]
         if self.skipped:
             lines.append(f"{self.form}: the disk was never full: {self.skipped}")
         lines += [f"{self.form}: WRONG: {one}" for one in self.complaints]
@@ -106,10 +110,10 @@ def run(form: Form, seed: int, seconds: float, folder: Path, loud: bool) -> Repo
         skipped = stand.disk.reason
     wrong += processes_left(known)
     states = Counter(job["state"] for job in evidence.jobs)
+    failed = [job["reason"] for job in evidence.jobs if job["state"] == "failed"]
     settled = len(stand.ledger.settled)
-    return Report(
-        form, took, processes.done + surroundings.done, states, stand.ledger.answers, settled, skipped, wrong
-    )
+    faults = processes.done + surroundings.done
+    return Report(form, took, faults, states, failed, settled, skipped, wrong)
 
 
 def _wait_for_results(stand: Stand, count: int) -> None:

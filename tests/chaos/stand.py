@@ -31,6 +31,7 @@ _SOURCE = HERE.parents[1] / "src"
 _START_SECONDS = 90.0
 _LOOK_EVERY = 0.1
 _RECOVERY_SECONDS = 20.0
+_END_SECONDS = 60.0
 #: Shorter than the defaults, so that minutes show what else takes hours.
 _SETTINGS = {
     "TILEWRIGHT_LEASE_SECONDS": "6",
@@ -133,7 +134,7 @@ class Stand:
         self._stopping.set()
         self._supervisor.join()
         ordered = sorted(self.parts.values(), key=lambda part: not part.name.startswith("worker"))
-        return [problem for part in ordered if (problem := part.end(30.0)) is not None]
+        return [problem for part in ordered if (problem := part.end(_END_SECONDS)) is not None]
 
     def check(self) -> str | None:
         """What `tilewright db check` complains of."""

@@ -19,7 +19,7 @@ from tilewright.service.lease_calls import settlement
 _FINAL = ("completed", "exhausted", "cancelled", "failed")
 _FAULTS_EXPLAIN = (
     # A search that was killed again and again without a result in between.
-    r"its search ended (by signal 9|with its runner|with status 1), \d+ times: .*",
+    r"its search ended (by signal 9|with its runner), \d+ times: .*",
     # Candidates and fork servers that were killed or stood still.
     r"(the first two|\d+) candidates .*",
     r"no candidate .*",
