@@ -2,7 +2,8 @@
 --epoch …`.
 
 It ends with 0 when the job has ended or is no longer its to search, with 75 when it waits for its first
-worker, with 1 and a line on stderr when the database fails it, and dies with its parent.
+worker, with a line on stderr and 69 when the database is out of reach or full, 1 when it fails otherwise, and
+dies with its parent.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     if said.parent is not None:
         die_with(said.parent)
     # After the line above: loading the search takes a second, in which the parent may die.
-    from ..db import Conflict, StoreError, open_store
+    from ..db import Conflict, StoreError, StoreUnavailable, open_store
     from ..tuner.run import run_search
+    from .search_ends import DATABASE_AWAY
 
     db = sys.stdin.read() if said.db == "-" else said.db
     try:
@@ -37,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     except StoreError as error:
         # The last line is what the job's owner reads.
         print(error, file=sys.stderr, flush=True)
-        return 1
+        return DATABASE_AWAY if isinstance(error, StoreUnavailable) else 1
     return 0
 
 

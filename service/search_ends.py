@@ -17,6 +17,10 @@ from .search_process import WAITS
 
 KIND = "search_ended"
 
+DATABASE_AWAY = 69
+"""The exit status of a search whose database was out of reach or full, EX_UNAVAILABLE of sysexits.h: that is
+no death of the search, however often it happens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Knew:
@@ -51,13 +55,15 @@ class SearchEnd:
     @property
     def by_itself(self) -> bool:
         """Whether it ended of an error of its own: it would end so again."""
-        return self.status is not None and self.status >= 0
+        return self.status is not None and self.status >= 0 and self.status != DATABASE_AWAY
 
     @property
     def how(self) -> str:
         """`by signal 9`, `with status 1`, …"""
         if self.status is None:
             return "with its runner"
+        if self.status == DATABASE_AWAY:
+            return "with its database away"
         return f"by signal {-self.status}" if self.status < 0 else f"with status {self.status}"
 
 
@@ -76,6 +82,8 @@ def report_end(store: Store, job_id: str, epoch: int, knew: Knew, status: int | 
         deaths = before.deaths + 1
     if rested(job, status):
         deaths = 0
+    elif status == DATABASE_AWAY:
+        deaths -= 1
     _tell(store, job, status, words, deaths, knew)
 
 

@@ -41,6 +41,11 @@ def search_command(db: str) -> Command:
     return command
 
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+"""For linear algebra, unless the environment says otherwise: other searches, or a worker that measures, may
+run on this machine, and threads that wait for one another by spinning take their CPUs from them."""
+
+
 class SearchProcess:
     """A running search. Raises OSError when it cannot be started."""
 
@@ -52,6 +57,7 @@ class SearchProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            env={**ONE_THREAD, **os.environ},
         )
         if self._process.stdin is not None:
             # Far less than a pipe holds; a child that has died already says so by its status.

@@ -143,7 +143,8 @@ class StoredFinals:
         self, turn: int, ids: Sequence[str], device: str | None, patience: float
     ) -> list[Outcome] | None:
         """What came of each, in order; None where nothing comes any more. One that another job has asked for
-        since, in a duel of its own, is out: who stands then stays, and the challenger is timed later."""
+        since, in a duel of its own, is out: who stands then stays, and the challenger is timed some other
+        time."""
         self.store.time_again(self.job.id, self.epoch, turn, ids, device)
         done, heard = -1, self.clock()
         while True:

@@ -66,7 +66,7 @@ def rivals_of(store: Store, job: records.Job, own: Iterable[Candidate]) -> Rival
 
 
 def _stored(store: Store, ids: Iterable[str]) -> Iterator[records.Trial]:
-    """Those that are there: nothing keeps a challenger whose job was forgotten."""
+    """Those that are there: one may be forgotten between the reading of its id and that of itself."""
     for one in ids:
         with contextlib.suppress(NotFound):
             yield store.trial(one)
