@@ -42,12 +42,9 @@ def lock_jobs(conn: Connection, ids: Iterable[str]) -> None:
 
 def lock_jobs_of_lease(conn: Connection, lease_id: str) -> None:
     """`lock_jobs` of all trials that a lease was ever granted."""
-    query = (
-        select(trials.c.job)
-        .join_from(attempts, trials, attempts.c.trial == trials.c.id)
-        .where(attempts.c.lease == lease_id)
-        .distinct()
-    )
+    # Two queries of few rows: joined, SQLite may begin with all trials.
+    granted = conn.execute(select(attempts.c.trial).where(attempts.c.lease == lease_id)).scalars().all()
+    query = select(trials.c.job).where(trials.c.id.in_(granted)).distinct()
     lock_jobs(conn, conn.execute(query).scalars())
 
 
