@@ -1,8 +1,9 @@
 """The child process that searches for one job: `python -m tilewright.service.search_child --db … --job …
 --epoch …`.
 
-It ends with 0 when the job has ended or is no longer its to search, with a line on stderr and 75 when the
-database is out of reach or full, 1 when it fails otherwise, and dies with its parent.
+It ends with 0 when the job has ended or is no longer its to search, with 75 when it waits for its first
+worker, with a line on stderr and 69 when the database is out of reach or full, 1 when it fails otherwise, and
+dies with its parent.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import sys
 
 from .parent_death import die_with
+from .search_process import WAITS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,7 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
     db = sys.stdin.read() if said.db == "-" else said.db
     try:
         with open_store(db, create=False) as store, contextlib.suppress(Conflict):
-            run_search(store.job(said.job), store, said.epoch)
+            job = run_search(store.job(said.job), store, said.epoch)
+            if job.state == "waiting":
+                return WAITS
     except StoreError as error:
         # The last line is what the job's owner reads.
         print(error, file=sys.stderr, flush=True)

@@ -13,12 +13,13 @@ from ..db.errors import StaleSearch
 from ..db.records import Job
 from ..db.store import Store
 from ..db.words import FINAL_JOB_STATES
+from .search_process import WAITS
 
 KIND = "search_ended"
 
-DATABASE_AWAY = 75
-"""The exit status of a search whose database was out of reach or full, EX_TEMPFAIL of sysexits.h: that is no
-death of the search, however often it happens."""
+DATABASE_AWAY = 69
+"""The exit status of a search whose database was out of reach or full, EX_UNAVAILABLE of sysexits.h: that is
+no death of the search, however often it happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ def last_end(store: Store, job_id: str) -> SearchEnd | None:
 
 
 def rested(job: Job, status: int | None) -> bool:
-    """Whether a search that ended so has proposed all that it can before more results come."""
-    return status == 0 and job.origin == "outside"
+    """Whether a search that ended so has done all that it can before more results, or a worker, come."""
+    return status == WAITS or (status == 0 and job.origin == "outside")
 
 
 def _tell(

@@ -158,6 +158,11 @@ class PostgresServer:
             return [each for each in children if "127.0.0.1" in " ".join(each.cmdline())]
         return []
 
+    @property
+    def directory(self) -> Path:
+        """The server's user may make files there."""
+        return self._directory
+
     def log(self) -> str:
         return (self._directory / "log").read_text("utf-8", "replace")
 

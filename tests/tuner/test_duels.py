@@ -159,6 +159,34 @@ def test_a_challenger_that_was_left_is_timed_with_the_next(
     assert (winner(pair.best()), pair.best().challenger) == (1, None)
 
 
+@pytest.mark.parametrize("turn", [0, 1])
+def test_two_jobs_that_duel_at_once_both_end_and_what_stands_stays(pair: Pair, turn: int) -> None:
+    """Each takes the other's round with the one that stands away."""
+    first = pair.search(0)
+    store, taken, began = pair.lab.store, [], pair.lab.clock.now
+    other = pair.lab.job(trials=4, strategy="random")
+    epoch = store.begin_search(other.id)
+
+    def take_away(nap: int) -> None:
+        rounds = [r for job in store.jobs().items if job.id != other.id for r in store.retimings(job.id)]
+        due = [r.turn for r in rounds if r.outcome == "pending" and r.turn % 64 == turn]
+        if due and not taken:
+            taken.append(nap)
+            store.time_again(other.id, epoch, due[0], [f"{first.id}.0"])
+
+    pair.lab.during = take_away
+    second = pair.search(1)
+    assert taken and (second.state, pair.lab.clock.now - began < 10.0) == ("completed", True)
+    best = pair.best()
+    assert (best.trial, best.challenger and best.challenger.trial) == (f"{first.id}.0", f"{second.id}.0")
+    assert store.retirements(WORKLOAD, TARGET, HARDWARE) == store.duels(WORKLOAD, TARGET, HARDWARE) == []
+    store.cancel_job(other.id)
+    pair.lab.during = lambda nap: None
+    pair.truth["w"][2] = 0.95e-3
+    pair.search(2)
+    assert (winner(pair.best()), pair.best().challenger) == (1, None)
+
+
 @pytest.mark.parametrize("there", [0.7e-3, 1.3e-3])
 def test_a_second_device_confirms_a_new_best(pair: Pair, there: float) -> None:
     pair.attach("other")
