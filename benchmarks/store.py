@@ -20,8 +20,9 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from sqlalchemy import insert, text
+from sqlalchemy import Connection, Table, insert, select, text
 
 from tilewright.db import Store
 from tilewright.db.fleet_records import NewWorker
@@ -36,33 +37,48 @@ REPEATS = 30
 _AT_ONCE = 5_000
 
 
+def sizes(count: int) -> list[int]:
+    """Trials of each job. What is asked of the first 51 has the same answer however many come after them."""
+    return [500, *[10] * 50, *[IN_A_JOB] * ((count - 1_000) // IN_A_JOB)]
+
+
 def fill(store: SqlStore, count: int) -> None:
-    """Completed jobs of 1 000 trials, each of a workload of its own, with a best-known schedule."""
+    """Completed jobs, each of a workload of its own, with a best-known schedule."""
     store.put_target("t", "{}")
     store.put_hardware("h", "{}")
-    number_of_jobs = max(1, count // IN_A_JOB)
-    whole = [{"key": f"w{n}", "name": "matmul", "program": "{}", "script": ""} for n in range(number_of_jobs)]
+    of_jobs = sizes(count)
+    whole = [{"key": f"w{n}", "name": "matmul", "program": "{}", "script": ""} for n in range(len(of_jobs))]
     _insert(store, workloads, (row | {"created_at": 0.0} for row in whole))
-    _insert(store, jobs, (_job(n) for n in range(number_of_jobs)))
-    _insert(store, events, (_event(n) for n in range(number_of_jobs)))
-    _insert(store, trials, (_trial(n) for n in range(count)))
-    _insert(store, attempts, (_attempt(n) for n in range(count)))
-    _insert(store, schedules, (_schedule(n) for n in range(number_of_jobs)))
+    _insert(store, jobs, (_job(n, trials) for n, trials in enumerate(of_jobs)))
+    _insert(store, events, (_event(n) for n in range(len(of_jobs))))
+    _insert(store, trials, (_trial(n, k) for n, trials in enumerate(of_jobs) for k in range(trials)))
+    _insert(store, attempts, (_attempt(n, k) for n, trials in enumerate(of_jobs) for k in range(trials)))
+    _insert(store, schedules, (_schedule(n) for n in range(len(of_jobs))))
     with store._database.write() as conn:
         conn.execute(text("ANALYZE"))
 
 
-def _insert(store: SqlStore, table: object, rows: Iterator[dict[str, object]]) -> None:
+def _insert(store: SqlStore, table: Table, rows: Iterator[dict[str, object]]) -> None:
     while chunk := list(islice(rows, _AT_ONCE)):
         with store._database.write() as conn:
-            conn.execute(insert(table), chunk)  # type: ignore[arg-type]
+            if conn.dialect.name == "postgresql":
+                _copy(conn, table, chunk)
+            else:
+                conn.execute(insert(table), chunk)
 
 
-def _job(n: int) -> dict[str, object]:
-    asked = {"trials": IN_A_JOB, "seed": 0, "strategy": "guided", "worker_wait": 600.0, "origin": "http"}
+def _copy(conn: Connection, table: Table, rows: list[dict[str, object]]) -> None:
+    driver: Any = conn.connection.dbapi_connection
+    with driver.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(rows[0])}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(list(row.values()))
+
+
+def _job(n: int, count: int) -> dict[str, object]:
+    asked = {"trials": count, "seed": 0, "strategy": "guided", "worker_wait": 600.0, "origin": "http"}
     times = {"created_at": float(n), "started_at": float(n), "finished_at": float(n), "active_at": float(n)}
     key = {"workload": f"w{n}", "target": "t", "hardware": "h"}
-    state = {"state": "completed", "reason": "", "spec": "{}", "epoch": 1, "done": IN_A_JOB}
+    state = {"state": "completed", "reason": "", "spec": "{}", "epoch": 1, "done": count}
     return {"id": f"job_{n}", **asked, **times, **key, **state}
 
 
@@ -70,17 +86,16 @@ def _event(n: int) -> dict[str, object]:
     return {"job": f"job_{n}", "seq": 1, "kind": "state", "data": "{}", "at": 0.0}
 
 
-def _trial(n: int) -> dict[str, object]:
-    job, number = divmod(n, IN_A_JOB)
+def _trial(job: int, number: int) -> dict[str, object]:
     seconds = 1.0 + number / IN_A_JOB
     return {
         "id": f"job_{job}.{number}",
         "job": f"job_{job}",
         "number": number,
         "batch": number // 8,
-        "candidate_key": f"c{n}",
+        "candidate_key": f"c{job}.{number}",
         "sketch": "tiled",
-        "trace": json.dumps({"steps": [n] * 20}),
+        "trace": json.dumps({"steps": [number] * 20}),
         "features": bytes(200),
         "feature_schema": 1,
         "input_seed": 0,
@@ -96,12 +111,12 @@ def _trial(n: int) -> dict[str, object]:
         "wall_seconds": 0.5,
         "codegen_version": "g1",
         "created_at": 0.0,
-        "settled_at": float(n),
+        "settled_at": float(IN_A_JOB * job + number),
     }
 
 
-def _attempt(n: int) -> dict[str, object]:
-    trial = f"job_{n // IN_A_JOB}.{n % IN_A_JOB}"
+def _attempt(job: int, number: int) -> dict[str, object]:
+    trial = f"job_{job}.{number}"
     return {"trial": trial, "attempt": 1, "state": "settled", "digest": "d", "granted_at": 0.0}
 
 
@@ -154,9 +169,18 @@ def timed(call: Callable[[], object], repeats: int) -> float:
     return 1e3 * median(taken)
 
 
-def measured(url: str, count: int, repeats: int = REPEATS) -> dict[str, float]:
+def filled(url: str, count: int) -> str:
+    """The url, of a store that holds so many trials; one that holds any is taken to hold them."""
     with SqlStore.open(url) as store:
-        fill(store, count)
+        with store._database.read() as conn:
+            known = conn.execute(select(trials.c.id).limit(1)).first()
+        if known is None:
+            fill(store, count)
+    return url
+
+
+def measured(url: str, repeats: int = REPEATS) -> dict[str, float]:
+    with SqlStore.open(url) as store:
         return {name: timed(call, repeats) for name, call in calls(store).items()}
 
 
@@ -166,19 +190,25 @@ def main() -> None:
     )
     parser.add_argument("--trials", type=int, nargs="+", default=[1_000, 1_000_000])
     parser.add_argument("--kinds", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
+    parser.add_argument("--folder", type=Path, help="keeps the filled stores for the next time")
+    parser.add_argument("--fill", action="store_true", help="fill the stores and time nothing")
     said = parser.parse_args()
     for kind in said.kinds:
         with ExitStack() as stack:
+            folder = said.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            folder.mkdir(parents=True, exist_ok=True)
             if kind == "postgres":
                 from postgres_server import PostgresServer
 
-                server = stack.enter_context(PostgresServer(durable=True, autovacuum="on"))
-                urls = [server.url(server.database()) for _ in said.trials]
+                place = None if said.folder is None else folder / "postgres"
+                server = stack.enter_context(PostgresServer(durable=True, directory=place, autovacuum="on"))
+                urls = [server.url(server.named(f"trials{count}")) for count in said.trials]
             else:
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
                 urls = [f"sqlite:///{folder}/{count}.db" for count in said.trials]
-            tables = [measured(url, count) for url, count in zip(urls, said.trials, strict=True)]
-        show(kind, said.trials, tables)
+            for url, count in zip(urls, said.trials, strict=True):
+                filled(url, count)
+            if not said.fill:
+                show(kind, said.trials, [measured(url) for url in urls])
 
 
 def show(kind: str, counts: list[int], tables: list[dict[str, float]]) -> None:

@@ -23,6 +23,9 @@ from .views import ProblemView
 from .wire_schema import ANSWERS, CALLS, components
 
 _REF = "#/components/schemas/"
+NAMING = ("read_best", "pin_schedule", "unpin_schedule")
+"""Routes that name what may not be there, though not in their paths."""
+
 _TITLES = {
     400: "The body is not JSON",
     401: "A token is needed, or it is wrong",
@@ -117,7 +120,7 @@ def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[i
         found |= {409, 413, 415, 422, 507}
     if operation.get("parameters"):
         found.add(422)
-    if "{" in route.path or route.name == "read_best":
+    if "{" in route.path or route.name in NAMING:
         found.add(404)
     if route.name in CALLS:
         found |= {404, 426}

@@ -142,6 +142,8 @@ class SqliteDatabase(Database):
             return StoreUnavailable(f"{self.path}: stayed locked by other processes for {_LOCK_SECONDS:g} s")
         if code == sqlite3.SQLITE_FULL:
             return StoreFull(f"{self.path}: the disk is full; nothing of this call was stored")
+        if _extended_code(said) == sqlite3.SQLITE_IOERR_WRITE:  # a quota, or a limit of the process
+            return StoreFull(f"{self.path}: takes no more ({said}); nothing of this call was stored")
         if code in _NOT_A_DATABASE:
             return StoreUnavailable(f"{self.path}: is not an intact SQLite database ({said})")
         if code in _UNUSABLE:
@@ -210,6 +212,11 @@ def _patiently(attempt: Any) -> Any:
             if _code(e) not in _LOCKED or time.monotonic() > deadline:
                 raise
             time.sleep(random.uniform(0.002, 0.02))
+
+
+def _extended_code(said: BaseException | None) -> int | None:
+    """What SQLite says more exactly than by its kind of error."""
+    return getattr(said, "sqlite_errorcode", None)
 
 
 def _code(error: Exception) -> int | None:

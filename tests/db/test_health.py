@@ -54,16 +54,15 @@ def test_a_sick_worker_is_quarantined_for_that_reason_and_gets_no_lease(scene, v
 
 def test_what_was_settled_since_the_last_healthy_check_is_not_best_known(scene, success):
     worker = scene.worker()
-    settled(scene, worker, success)
-    record(scene, worker, WELL)
-    kept = scene.best()
-    job = scene.searched(1, tag="d")
+    job = scene.searched(2)
     lease = scene.claim(worker)
-    scene.store.settle(lease.id, [success(lease.items[0], seconds=0.5)])
-    assert scene.best().job == job.id
+    scene.store.settle(lease.id, [success(lease.items[0], seconds=1.0)])
+    record(scene, worker, WELL)
+    scene.store.settle(lease.id, [success(lease.items[1], seconds=0.5)])
+    assert scene.best().trial == f"{job.id}.1"
     record(scene, worker, NewHealthCheck("periodic", "suspect"))
     record(scene, worker, SICK)
-    assert scene.best() == kept
+    assert (scene.best().trial, scene.best().seconds) == (f"{job.id}.0", 1.0)
 
 
 def test_a_worker_that_never_was_healthy_is_not_believed_since_it_attached(scene, success):

@@ -1,12 +1,13 @@
 """Lookups take the same few indexed queries, however much is stored."""
 
 import pytest
-from sqlalchemy import event, insert
+from sqlalchemy import event, insert, text
 
 from tilewright.db.records import PastSearch
 from tilewright.db.sql.tables import attempts, trials
 
-pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # by SQLite's plans
+BY_SQLITES_PLANS = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+BY_WHAT_POSTGRES_READS = pytest.mark.parametrize("kind", ["postgres"], indirect=True)
 
 
 @pytest.fixture
@@ -103,6 +104,7 @@ def settle(scene):
     return rig
 
 
+@BY_SQLITES_PLANS
 @pytest.mark.parametrize("lookup", LOOKUPS)
 def test_no_query_reads_a_whole_table_of_trials(large, scene, plans, lookup):
     LOOKUPS[lookup](scene, large)
@@ -111,6 +113,91 @@ def test_no_query_reads_a_whole_table_of_trials(large, scene, plans, lookup):
     assert (scans, plans != []) == ([], True)
 
 
+OTHERS = 20_000
+MULTIPLIED = (
+    "INSERT INTO {table} ({columns}) SELECT {values} FROM {table}"
+    " CROSS JOIN generate_series(0, 9) AS copies(i)"
+    " WHERE {table}.{key} LIKE :job"
+)
+
+
+@pytest.fixture
+def among_others(large, scene):
+    """Beside `large`: another finished job of the same key, with ten times its trials and attempts."""
+    other = scene.job(trials=OTHERS)
+    scene.store.finish_job(other.id, None, "failed", "")
+    changed = {
+        "trials": {
+            "id": f"'{other.id}.' || (i * 2000 + number)",
+            "job": f"'{other.id}'",
+            "number": "i * 2000 + number",
+            "candidate_key": "'o' || (i * 2000 + number)",
+        },
+        "attempts": {"trial": f"'{other.id}.' || (i * 2000 + split_part(trial, '.', 2)::integer)"},
+    }
+    with scene.store._database.write() as conn:
+        for table, key in ((trials, "id"), (attempts, "trial")):
+            new = changed[table.name]
+            columns = ", ".join(column.name for column in table.columns)
+            values = ", ".join(new.get(column.name, column.name) for column in table.columns)
+            statement = MULTIPLIED.format(table=table.name, columns=columns, values=values, key=key)
+            settled = " AND outcome = 'ok'" if table is trials else " AND state = 'settled'"
+            conn.execute(text(statement + settled), {"job": f"{large.id}.%"})
+        conn.execute(text("ANALYZE"))
+        assert conn.execute(text("SELECT count(*) FROM trials")).scalar_one() > OTHERS
+    return large
+
+
+@pytest.fixture
+def rows_read(scene):
+    """Rows that PostgreSQL has read of the growing tables in each transaction of the store from now on."""
+    counted, begun = [], {}
+    count = (
+        "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables"
+        " WHERE relname IN ('trials', 'attempts', 'events')"
+    )
+
+    def number(conn):
+        cursor = conn.connection.dbapi_connection.cursor()
+        (found,) = cursor.execute(count).fetchone()
+        return int(found)
+
+    def begin(conn, *_):
+        begun[id(conn)] = None
+
+    def first(conn, *_):
+        if begun.get(id(conn), 0) is None:
+            begun[id(conn)] = number(conn)
+
+    def end(conn):
+        if begun.get(id(conn)) is not None:
+            counted.append(number(conn) - begun.pop(id(conn)))
+
+    engine = scene.store._database.inner._engine
+    hooks = {"begin": begin, "before_cursor_execute": first, "commit": end, "rollback": end}
+    for name, hook in hooks.items():
+        event.listen(engine, name, hook)
+    yield counted
+    for name, hook in hooks.items():
+        event.remove(engine, name, hook)
+
+
+@BY_WHAT_POSTGRES_READS
+def test_what_is_counted_are_the_rows_that_were_read(among_others, scene, rows_read):
+    with scene.store._database.read() as conn:
+        conn.execute(text("SELECT count(seconds) FROM trials")).all()
+    assert sum(rows_read) > OTHERS
+
+
+@BY_WHAT_POSTGRES_READS
+@pytest.mark.parametrize("lookup", LOOKUPS)
+def test_no_call_reads_the_trials_of_other_jobs(among_others, scene, rows_read, lookup):
+    """A call that counts or ranks reads its own job of 2 000, perhaps twice; never the 20 000 beside it."""
+    LOOKUPS[lookup](scene, among_others)
+    assert (sum(rows_read) <= 3 * 2_000, rows_read != []) == (True, True), rows_read
+
+
+@BY_SQLITES_PLANS
 @pytest.mark.parametrize("lookup", ["best", "top_trials", "trials", "trial_counts", "jobs"])
 def test_the_number_of_queries_does_not_grow_with_what_is_stored(large, scene, plans, lookup):
     LOOKUPS[lookup](scene, large)
@@ -121,5 +208,6 @@ def test_the_number_of_queries_does_not_grow_with_what_is_stored(large, scene, p
     assert len(plans_of_lookup) == after_many <= 2
 
 
+@BY_SQLITES_PLANS
 def test_the_fastest_of_many_trials_are_found(large, scene):
     assert [trial.seconds for trial in scene.store.top_trials(large.id, 3)] == [1.0, 2.0, 3.0]

@@ -2,9 +2,19 @@
 room."""
 
 import contextlib
+import functools
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
+from service_harness import serving_at
 from sqlalchemy.exc import OperationalError
 
 from tilewright.db import open_store
@@ -97,3 +107,108 @@ def test_a_server_forgets_at_once_and_then_every_so_often(store):
     retention._thread.join()
     retention.stop()
     assert asked == [172_800.0, 172_800.0]
+
+
+def ballast(place, room):
+    """Fill a small disk but for so many bytes; the file."""
+    file = place / "ballast"
+    free = os.statvfs(place)
+    file.write_bytes(bytes(max(0, free.f_bavail * free.f_frsize - room)))
+    return file
+
+
+@pytest.fixture
+def small_disk():
+    """Mounts a disk of so many MB, which is gone with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def mounted(place, megabytes, mode="mode=777"):
+            place.mkdir()
+            options = f"size={megabytes}m,{mode}"
+            mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", place]
+            if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
+                pytest.skip("a disk of its own needs the right to mount one")
+            stack.callback(subprocess.run, ["umount", place], check=True)
+            return place
+
+        yield mounted
+
+
+def posted(http, seed):
+    return http.post("/v1/jobs", json=REQUEST | {"seed": seed})
+
+
+def fills(http):
+    """Jobs until the disk is full: those that were acknowledged, and the answer that was none."""
+    taken = []
+    for seed in range(1_000):
+        answer = posted(http, seed)
+        if answer.status_code != 202:
+            return taken, answer
+        taken.append(answer.json()["id"])
+    raise AssertionError("the disk was never full")
+
+
+def kept_and_goes_on(http, taken, answer, make_room):
+    assert (answer.status_code, answer.json()["code"]) == (507, "store-full")
+    known = http.get("/v1/jobs", params={"limit": 1_000})
+    assert known.status_code == 200
+    assert sorted(job["id"] for job in known.json()["items"]) == sorted(taken)
+    make_room()
+    assert posted(http, 5_000).status_code == 202
+
+
+@contextlib.contextmanager
+def server_on(db, folder):
+    """A server process with a client of it."""
+    ready_file, program = folder / "url", Path(__file__).parent / "server_program.py"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen([sys.executable, program, db, ready_file, folder / "starts"], env=environment)
+    try:
+        give_up = time.monotonic() + 60
+        while not ready_file.exists():
+            assert time.monotonic() < give_up and process.poll() is None, "the server did not start"
+            time.sleep(0.05)
+        with httpx.Client(base_url=ready_file.read_text().strip(), timeout=30, trust_env=False) as http:
+            yield process, http
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_server_on_a_disk_that_is_really_full_says_507_and_goes_on_when_there_is_room(tmp_path, small_disk):
+    disk = small_disk(tmp_path / "disk", 12)
+    with server_on(f"sqlite:///{disk}/tilewright.db", tmp_path) as (_, http):
+        file = ballast(disk, 1_000_000)
+        kept_and_goes_on(http, *fills(http), file.unlink)
+
+
+def test_a_server_whose_files_may_not_grow_says_507_and_goes_on_when_they_may(tmp_path):
+    db = tmp_path / "tilewright.db"
+    with server_on(f"sqlite:///{db}", tmp_path) as (process, http):
+        unlimited = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+        most = max(each.stat().st_size for each in tmp_path.glob("tilewright.db*")) + 500_000
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, unlimited[1]))
+        taken, answer = fills(http)
+        make_room = functools.partial(resource.prlimit, process.pid, resource.RLIMIT_FSIZE, unlimited)
+        kept_and_goes_on(http, taken, answer, make_room)
+
+
+def test_postgres_on_a_disk_that_is_really_full_says_507_and_goes_on(request, small_disk, shared_server):
+    server = request.getfixturevalue("postgres")
+    blank = request.getfixturevalue("postgres_blank")
+    disk = small_disk(server.directory / f"small{os.getpid()}", 40)
+    place = disk / "space"
+    place.mkdir()
+    place.chmod(0o777)
+    if os.geteuid() == 0:
+        shutil.chown(place, "nobody")
+    server.run(f"CREATE TABLESPACE small LOCATION '{place}'")
+    server.run(f"CREATE DATABASE on_small TEMPLATE {blank} TABLESPACE small")
+    try:
+        with open_store(server.url("on_small")) as store, serving_at(*shared_server, store) as api:
+            file = ballast(disk, 500_000)
+            kept_and_goes_on(api.http, *fills(api.http), file.unlink)
+    finally:
+        server.drop("on_small")
+        server.run("DROP TABLESPACE small")
