@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo scaled test test-slow check format openapi fuzz exhaustive bench clean
+.PHONY: demo scaled test test-slow check format openapi fuzz chaos exhaustive bench clean
 
 $(READY): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with PYTHON=/path" >&2; exit 1; }
@@ -44,6 +44,10 @@ openapi: $(READY)
 # 20 000 random schedules between pages without access; SEED=N repeats one run.
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz/run.py $(if $(SEED),--seed $(SEED))
+
+# Minutes of kills and other faults, and that nothing was lost; SEED=N repeats the faults of a run, MINUTES=N.
+chaos: $(READY)
+	$(BIN)/python tests/chaos/run.py $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES))
 
 # Elementary functions of all 2^32 floats; FUNCTIONS="exp gelu" takes some only.
 exhaustive: $(READY)

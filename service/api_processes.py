@@ -31,13 +31,15 @@ _SHORT_LIVES = 5
 
 @dataclass(slots=True)
 class _Place:
-    """One of the processes; `short_lives` of it ended in a row soon after they had begun."""
+    """One of the processes; `short_lives` of it ended in a row soon after they had begun, the last one by a
+    signal if it `was_killed`."""
 
     number: int
     process: subprocess.Popen[bytes] | None = None
     begun: float = 0.0
     short_lives: int = 0
     again_at: float = 0.0
+    was_killed: bool = False
 
 
 class ApiProcesses:
@@ -86,19 +88,27 @@ class ApiProcesses:
         place.process, place.begun = process, time.monotonic()
 
     def _all_ready(self) -> bool:
+        """Once all take connections; False where it is told to stop before, or they do not get so far.
+
+        One that is killed as it starts is begun again; one that ends by itself would end so again.
+        """
         deadline = time.monotonic() + _START_SECONDS
-        waiting = {place.process for place in self._places if place.process is not None}
-        with selectors.DefaultSelector() as selector:
-            for process in waiting:
-                assert process.stdout is not None
-                selector.register(process.stdout, selectors.EVENT_READ, process)
-            while waiting and not self._stopping and time.monotonic() < deadline:
-                for key, _ in selector.select(_LOOK_EVERY):
-                    if key.data.stdout.readline() != _READY:
-                        log.error("an API process ended before it took connections")
-                        return False
-                    selector.unregister(key.fileobj)
-                    waiting.discard(key.data)
+        waiting = list(self._places)
+        while waiting and not self._stopping and time.monotonic() < deadline:
+            place = waiting[0]
+            assert place.process is not None and place.process.stdout is not None
+            with selectors.DefaultSelector() as selector:
+                selector.register(place.process.stdout, selectors.EVENT_READ)
+                if not selector.select(_LOOK_EVERY):
+                    continue
+            if place.process.stdout.readline() == _READY:
+                waiting.pop(0)
+                continue
+            self._bury(place, place.process.wait(), time.monotonic())
+            if not place.was_killed or place.short_lives >= _SHORT_LIVES:
+                log.error("an API process ended before it took connections")
+                return False
+            self._begin(place)
         return not waiting and not self._stopping
 
     def _watch(self) -> bool:
@@ -123,7 +133,7 @@ class ApiProcesses:
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
         log.warning("API process %d ended %s", place.process.pid, how)
         _close_pipe(place.process)
-        place.process = None
+        place.process, place.was_killed = None, status < 0
         place.short_lives = place.short_lives + 1 if now - place.begun < _LONG_LIFE else 1
         place.again_at = now + 0.1 * 2**place.short_lives
 

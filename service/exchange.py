@@ -163,6 +163,9 @@ class Exchange:
                 "is it the address of a tilewright server?"
             ) from error
         except httpx.HTTPError as error:
+            if _broke_off(error):
+                said = str(self.unreachable(error)).rstrip(".")
+                raise SourceUnreachable(f"{said}; its server is not up, or does not speak HTTP") from error
             raise NotATilewright(f"something that does not speak HTTP ({error})", self.url) from error
         self._recognise(response)
         self.known = True
@@ -204,6 +207,16 @@ class Exchange:
     def unreachable(self, error: httpx.HTTPError) -> SourceUnreachable:
         what = "nothing answers" if isinstance(error, httpx.ConnectError) else "the connection broke"
         return SourceUnreachable(f"{what} at {self.url}: {error or type(error).__name__}")
+
+
+def _broke_off(error: httpx.HTTPError) -> bool:
+    """Whether a connection ended before its answer: so does one to a balancer whose servers are down, and one
+    to a server that is killed."""
+    if isinstance(error, httpx.NetworkError):
+        return True
+    # The libraries below tell it from an answer that is no HTTP by these words alone.
+    said = ("Server disconnected", "peer closed connection")
+    return isinstance(error, httpx.RemoteProtocolError) and str(error).startswith(said)
 
 
 def _passes(response: httpx.Response) -> bool:

@@ -23,6 +23,9 @@ from .views import ProblemView
 from .wire_schema import ANSWERS, CALLS, components
 
 _REF = "#/components/schemas/"
+NAMING = ("read_best", "pin_schedule", "unpin_schedule")
+"""Routes that name what may not be there, though not in their paths."""
+
 _TITLES = {
     400: "The body is not JSON",
     401: "A token is needed, or it is wrong",
@@ -111,13 +114,13 @@ def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[i
     found = {500}
     if known:
         found |= {401, 403, 429, 503}
-    if "POST" in (route.methods or ()):
-        found |= {400, 409, 413, 415, 422, 507}
-    if CHANGING.intersection(route.methods or ()) - {"POST"}:
+    if CHANGING.intersection(route.methods or ()):
         found |= {409, 413, 415, 422, 507}
+    if "POST" in (route.methods or ()) or "requestBody" in operation:
+        found.add(400)
     if operation.get("parameters"):
         found.add(422)
-    if "{" in route.path or route.name == "read_best":
+    if "{" in route.path or route.name in NAMING:
         found.add(404)
     if route.name in CALLS:
         found |= {404, 426}

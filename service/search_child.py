@@ -1,8 +1,9 @@
 """The child process that searches for one job: `python -m tilewright.service.search_child --db … --job …
 --epoch …`.
 
-It ends with 0 when the job has ended or is no longer its to search, with 1 and a line on stderr when the
-database fails it, and dies with its parent.
+It ends with 0 when the job has ended or is no longer its to search, with 75 when it waits for its first
+worker, with a line on stderr and 69 when the database is out of reach or full, 1 when it fails otherwise, and
+dies with its parent.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 import sys
 
 from .parent_death import die_with
+from .search_process import WAITS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,17 +26,20 @@ def main(arguments: list[str] | None = None) -> int:
     if said.parent is not None:
         die_with(said.parent)
     # After the line above: loading the search takes a second, in which the parent may die.
-    from ..db import Conflict, StoreError, open_store
+    from ..db import Conflict, StoreError, StoreUnavailable, open_store
     from ..tuner.run import run_search
+    from .search_ends import DATABASE_AWAY
 
     db = sys.stdin.read() if said.db == "-" else said.db
     try:
         with open_store(db, create=False) as store, contextlib.suppress(Conflict):
-            run_search(store.job(said.job), store, said.epoch)
+            job = run_search(store.job(said.job), store, said.epoch)
+            if job.state == "waiting":
+                return WAITS
     except StoreError as error:
         # The last line is what the job's owner reads.
         print(error, file=sys.stderr, flush=True)
-        return 1
+        return DATABASE_AWAY if isinstance(error, StoreUnavailable) else 1
     return 0
 
 

@@ -13,8 +13,13 @@ from ..db.errors import StaleSearch
 from ..db.records import Job
 from ..db.store import Store
 from ..db.words import FINAL_JOB_STATES
+from .search_process import WAITS
 
 KIND = "search_ended"
+
+DATABASE_AWAY = 69
+"""The exit status of a search whose database was out of reach or full, EX_UNAVAILABLE of sysexits.h: that is
+no death of the search, however often it happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +55,15 @@ class SearchEnd:
     @property
     def by_itself(self) -> bool:
         """Whether it ended of an error of its own: it would end so again."""
-        return self.status is not None and self.status >= 0
+        return self.status is not None and self.status >= 0 and self.status != DATABASE_AWAY
 
     @property
     def how(self) -> str:
         """`by signal 9`, `with status 1`, …"""
         if self.status is None:
             return "with its runner"
+        if self.status == DATABASE_AWAY:
+            return "with its database away"
         return f"by signal {-self.status}" if self.status < 0 else f"with status {self.status}"
 
 
@@ -75,6 +82,8 @@ def report_end(store: Store, job_id: str, epoch: int, knew: Knew, status: int | 
         deaths = before.deaths + 1
     if rested(job, status):
         deaths = 0
+    elif status == DATABASE_AWAY:
+        deaths -= 1
     _tell(store, job, status, words, deaths, knew)
 
 
@@ -102,8 +111,8 @@ def last_end(store: Store, job_id: str) -> SearchEnd | None:
 
 
 def rested(job: Job, status: int | None) -> bool:
-    """Whether a search that ended so has proposed all that it can before more results come."""
-    return status == 0 and job.origin == "outside"
+    """Whether a search that ended so has done all that it can before more results, or a worker, come."""
+    return status == WAITS or (status == 0 and job.origin == "outside")
 
 
 def _tell(

@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
+WAITS = 75  # EX_TEMPFAIL of sysexits.h
+"""The exit status of a search that can do nothing before a worker is there."""
+
 _LAST_LINES = 20
 _LONGEST_LINE = 500
 
@@ -38,6 +41,11 @@ def search_command(db: str) -> Command:
     return command
 
 
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+"""For linear algebra, unless the environment says otherwise: other searches, or a worker that measures, may
+run on this machine, and threads that wait for one another by spinning take their CPUs from them."""
+
+
 class SearchProcess:
     """A running search. Raises OSError when it cannot be started."""
 
@@ -49,6 +57,7 @@ class SearchProcess:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            env={**ONE_THREAD, **os.environ},
         )
         if self._process.stdin is not None:
             # Far less than a pipe holds; a child that has died already says so by its status.

@@ -19,7 +19,7 @@ from ..db.words import FINAL_JOB_STATES
 from .queued_dispatcher import QUEUE_ERRORS, QueuedDispatcher
 from .retention import Retention
 from .search_ends import Knew, report_end
-from .search_process import Command, SearchProcess
+from .search_process import WAITS, Command, SearchProcess
 from .search_queue import HOUSEKEEPING, RETENTION, RUN_SEARCH, SEARCHES, SWEEP, queue_of
 from .settings import Settings
 from .shepherd import Shepherd
@@ -181,7 +181,7 @@ class SearchRunner:
                 await asyncio.sleep(_LOOK_EVERY)
         finally:
             await asyncio.to_thread(process.close)
-        if status != 0:
+        if status not in (0, WAITS):
             log.warning("job %s: search %d ended with %d: %s", job, epoch, status, process.last_line())
         await self._report(job, epoch, Knew.of(known), status, process.last_line())
 

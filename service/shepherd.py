@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..db.errors import Conflict, NotFound, StoreUnavailable
 from ..db.fleet_records import Worker
@@ -17,6 +18,7 @@ from .dispatch import Dispatched, Dispatcher, DispatchError
 from .hardware_choice import Needs, attached, waits_for
 from .overtime import is_late
 from .search_ends import Knew, SearchEnd, give_up, last_end, rested
+from .search_process import WAITS
 from .submission import facts_of
 from .workloads import SpecError, WorkloadParser
 
@@ -24,6 +26,7 @@ log = logging.getLogger("tilewright.shepherd")
 
 _SWEEP_EVERY = 2.0
 _ASK_TO_LEAD_EVERY = 1.0
+_MOST_KNOWN = 4096  # of its own workload, a search takes no more as done
 _WAITS_FOR_A_PROCESS = "its search waits for a search runner to take it up"
 
 
@@ -66,6 +69,7 @@ class Shepherd:
         self.crashed = False
         self._trouble = ""
         self._unwanted_since: dict[str, float] = {}
+        self._looked_ahead: set[str] = set()
         self._swept_at = float("-inf")
         self._awake = threading.Event()
         self._stopping = threading.Event()
@@ -128,6 +132,7 @@ class Shepherd:
         searches = self._dispatcher.searches()
         jobs = [*self._store.unfinished_jobs("http"), *self._store.unfinished_jobs("outside")]
         workers = self._store.workers()
+        self._looked_ahead &= {job.id for job in jobs}
         self._end_unwanted(searches, {job.id for job in jobs if job.state != "paused"})
         for job in jobs:
             try:
@@ -142,6 +147,8 @@ class Shepherd:
         if reason is not None:
             if (job.state, job.reason) != ("waiting", reason):
                 self._store.set_waiting(job.id, reason)
+            elif search is None:
+                self._look_ahead(job, workers)
             return
         if job.hardware is None:
             (only,) = attached(Needs.of(job).fitting(workers))
@@ -159,6 +166,35 @@ class Shepherd:
         elif job.reason == _WAITS_FOR_A_PROCESS:
             self._note(job, "")
 
+    def _look_ahead(self, job: Job, workers: list[Worker]) -> None:
+        """Have a job that waits for its first worker searched once, as far as that goes without one, if that
+        may be all the way: what was measured before may be all that it asks for, and what it suggests may be
+        wrong."""
+        if job.epoch or job.id in self._looked_ahead or self._dispatcher.full() is not None:
+            return
+        self._looked_ahead.add(job.id)
+        if job.hardware is None and (kind := self._answering_kind(job, workers)) is not None:
+            job = self._store.bind_hardware(job.id, kind)
+        if json.loads(job.spec).get("suggestions") or self._has_measured(job, 1):
+            self._begin(job)
+
+    def _answering_kind(self, job: Job, workers: list[Worker]) -> str | None:
+        """The hardware of all workers that were ever attached for such a job, if they are of one kind and as
+        many trials as the job asks for were measured on it."""
+        kinds = {w.hardware for w in Needs.of(job).fitting(workers) if w.state != "retired"}
+        if len(kinds) != 1:
+            return None
+        on_it = replace(job, hardware=kinds.pop())
+        measured = self._has_measured(on_it, job.trials) and self._misfit(on_it) is None
+        return on_it.hardware if measured else None
+
+    def _has_measured(self, job: Job, count: int) -> bool:
+        """Whether so many results are known that a search of the job takes for its own."""
+        if job.hardware is None or job.history != "use" or count > _MOST_KNOWN:
+            return False
+        key = job.workload, job.target, job.hardware
+        return len(self._store.past_trials(*key, self._parser.codegen_version(), count)) == count
+
     def _begin(self, job: Job) -> None:
         if (full := self._dispatcher.full()) is not None:
             self._note(job, full)
@@ -166,7 +202,7 @@ class Shepherd:
         end = last_end(self._store, job.id)
         if end is not None and end.epoch == job.epoch and not end.given_up:
             if rested(job, end.status):
-                if end.knew == Knew.of(job):
+                if end.status != WAITS and end.knew == Knew.of(job):
                     return
             elif end.deaths > self._bound(end):
                 give_up(self._store, job, end)
@@ -196,8 +232,10 @@ class Shepherd:
         They differ when a target left to its host was read before any worker had said what it is.
         """
         asked = json.loads(job.spec).get("target", "llvm")
+        if (facts := facts_of(job.hardware, self._store)) is None:
+            return None  # nobody knows yet
         try:
-            meant = self._parser.target(asked, facts_of(job.hardware, self._store))
+            meant = self._parser.target(asked, facts)
         except SpecError as error:
             return f"its target does not fit hardware {job.hardware}: {error}"
         if meant.key == job.target:

@@ -13,6 +13,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from postgres_server import PostgresServer
 
+# Before NumPy is loaded: where several processes share the CPUs, threads of linear algebra wait for one
+# another most of the time, and small matrices take several times as long.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+import psutil
 import psycopg
 
 _WATCH = """
@@ -148,6 +149,15 @@ class PostgresServer:
     def go_on(self) -> None:
         self._signal_all(signal.SIGCONT)
 
+    def sessions(self) -> list[psutil.Process]:
+        """The processes that serve its clients; none while it is down."""
+        if self._server is None or self._server.poll() is not None:
+            return []
+        with contextlib.suppress(psutil.NoSuchProcess):
+            children = psutil.Process(self._server.pid).children()
+            return [each for each in children if "127.0.0.1" in " ".join(each.cmdline())]
+        return []
+
     @property
     def directory(self) -> Path:
         """The server's user may make files there."""
@@ -227,8 +237,6 @@ class PostgresServer:
         return common | {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []}
 
     def _signal_all(self, number: signal.Signals) -> None:
-        import psutil
-
         assert self._server is not None
         parent = psutil.Process(self._server.pid)
         for process in (parent, *parent.children(recursive=True)):

@@ -142,12 +142,14 @@ class StoredFinals:
     def _round(
         self, turn: int, ids: Sequence[str], device: str | None, patience: float
     ) -> list[Outcome] | None:
-        """What came of each, in order; None where nothing comes any more."""
+        """What came of each, in order; None where nothing comes any more. One that another job has asked for
+        since, in a duel of its own, is out: who stands then stays, and the challenger is timed some other
+        time."""
         self.store.time_again(self.job.id, self.epoch, turn, ids, device)
         done, heard = -1, self.clock()
         while True:
             found = {r.trial: r for r in self.store.retimings(self.job.id) if r.turn == turn}
-            settled = [found[one] for one in ids if one in found and found[one].outcome != "pending"]
+            settled = [found.get(one) for one in ids if one not in found or found[one].outcome != "pending"]
             if len(settled) == len(ids):
                 return [_outcome(retiming) for retiming in settled]
             if self.halted():
@@ -159,7 +161,9 @@ class StoredFinals:
             self.sleep(self.poll_seconds)
 
 
-def _outcome(retiming: Retiming) -> Outcome:
+def _outcome(retiming: Retiming | None) -> Outcome:
+    if retiming is None:
+        return Outcome(failure="cancelled")
     if retiming.seconds is None:
         return Outcome(failure=retiming.outcome)
     return Outcome.timed(retiming.seconds, samples=retiming.samples)

@@ -59,14 +59,14 @@ def rivals_of(store: Store, job: records.Job, own: Iterable[Candidate]) -> Rival
     ids = [stands.trial, *([stands.challenger.trial] if stands.challenger else [])]
     mine = {candidate.key for candidate in own}
     found = [
-        trial for trial in map(store.trial, ids) if trial.job != job.id and trial.candidate_key not in mine
+        trial for trial in _stored(store, ids) if trial.job != job.id and trial.candidate_key not in mine
     ]
     trials = [_as_trial(-1 - n, trial) for n, trial in enumerate(found) if trial.seconds is not None]
     return Rivals(tuple(trials), {-1 - n: trial.id for n, trial in enumerate(found)})
 
 
 def _stored(store: Store, ids: Iterable[str]) -> Iterator[records.Trial]:
-    """Those that are there: nothing keeps a challenger whose job was forgotten."""
+    """Those that are there: one may be forgotten between the reading of its id and that of itself."""
     for one in ids:
         with contextlib.suppress(NotFound):
             yield store.trial(one)

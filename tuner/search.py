@@ -23,6 +23,7 @@ from .replay import outcome_of, resume
 from .session import TuningSession
 from .snapshot import Snapshot
 from .strategies import SearchStrategy
+from .suggested import suggestions_of
 from .task import TuningTask
 from .time_split import Stopwatch, TimeSplit
 from .warm_start import Snapshot as Start
@@ -71,8 +72,9 @@ class StoredSearch:
         """Search to the end and return the job as it then stands.
 
         It ends early, and quietly, when somebody else has ended the job, extended it or begun a newer search
-        of it; and for a job that is measured outside, where it has nothing more to propose for now. While the
-        job is paused it proposes nothing. Raises NoLegalCandidate.
+        of it; for a job that is measured outside, where it has nothing more to propose for now; and for one
+        that waits for its first worker, where what was measured before is not all that it asks for. While the
+        job is paused it proposes nothing. Raises NoLegalCandidate and SuggestionRefused.
         """
         try:
             return self._run()
@@ -82,6 +84,9 @@ class StoredSearch:
 
     def _run(self) -> Job:
         begun = self._clock()
+        if self._job.hardware is None:  # no worker has come yet; what it suggests may be wrong all the same
+            suggestions_of(self._task, suggested_in(self._job))
+            return self._job
         stored = stored_trials(self._store, self._job.id)
         self._note_start(stored)
         # Its seconds may have passed while nothing searched: that is no failure.
@@ -99,7 +104,7 @@ class StoredSearch:
         self._log.search(self._strategy.describe(), len(stored))
         self._add(session.candidates[len(stored) :])
         while not session.finished:
-            if self._ended():
+            if self._ended() or self._waits_for_a_worker():
                 return self._job
             if self._out_of_time():
                 session.close(self._time_is_up(session))
@@ -234,6 +239,11 @@ class StoredSearch:
             f"{reason} before a trial ended; the first was still being measured, which begins with the "
             "reference of the workload"
         )
+
+    def _waits_for_a_worker(self) -> bool:
+        """Whether nothing is to be done before a worker is there. Once something was measured its search
+        goes on, since workers come back."""
+        return self._job.state == "waiting" and self._begun is None
 
     def _ended(self) -> bool:
         """Whether somebody has ended the job or searches it anew, as of the last look at it."""

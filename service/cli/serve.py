@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..settings import load
+from ...db.errors import StoreUnavailable
+from ..settings import Loaded, load
 from .exits import CommandError
 from .options import AsJson, Db, LogFormat, LogLevel
 from .output import say, show_json_line
@@ -41,7 +44,8 @@ def serve(
     Prints the server's URL on stdout once it accepts connections.
     """
     flags = {"db": db, "host": host, "port": port, "log_format": log_format, "log_level": log_level}
-    settings = load(flags).settings
+    loaded = load(flags)
+    settings = loaded.settings
     try:
         from ...db import open_store, shown
         from ..logs import configure
@@ -50,7 +54,8 @@ def serve(
         from ..wiring import CompilerParser
 
         configure(settings.log_format, settings.log_level)
-        store = open_store(settings.db)
+        with _naming_the_setting(loaded):
+            store = open_store(settings.db)
     except ModuleNotFoundError as error:
         raise CommandError(
             f"a server needs {error.name}, which is not installed: pip install 'tilewright[server]'"
@@ -63,7 +68,7 @@ def serve(
             print(url, flush=True)
         say(f"tilewright serves {shown(settings.db)} at {url}")
 
-    with store:
+    with store, _naming_the_setting(loaded):
         try:
             code = serve_until_told(
                 store, settings, CompilerParser(), announce, ready_file, processes=processes, search=search
@@ -71,3 +76,12 @@ def serve(
         except ServeError as error:
             raise CommandError(str(error)) from error
     raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _naming_the_setting(loaded: Loaded) -> Iterator[None]:
+    """Where a database cannot be served, the error says which setting chose it, and where that was said."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        raise StoreUnavailable(f"{error} (setting db, {loaded.sources['db']})") from error

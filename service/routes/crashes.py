@@ -11,12 +11,13 @@ from ..context import Ctx
 from ..presenter import crash_view
 from ..requests import ClearCrashRequest
 from ..views import CrashesView
+from .schedules import Key
 
 router = APIRouter(prefix="/v1/crashes", tags=["workers"], route_class=ChangeRoute)
 
 
 @router.get("")
-def list_crashes(context: Ctx, _: CanReadWorkers, hardware: str | None = None) -> CrashesView:
+def list_crashes(context: Ctx, _: CanReadWorkers, hardware: Key | None = None) -> CrashesView:
     """The newest 500 candidates that workers were lost with."""
     return CrashesView(crashes=[crash_view(crash) for crash in context.store.crashes(hardware)])
 

@@ -115,8 +115,8 @@ def test_no_query_reads_a_whole_table_of_trials(large, scene, plans, lookup):
 
 OTHERS = 20_000
 MULTIPLIED = (
-    "INSERT INTO {table} ({columns})"
-    " SELECT {values} FROM {table} CROSS JOIN generate_series(0, 9) AS copies(i)"
+    "INSERT INTO {table} ({columns}) SELECT {values} FROM {table}"
+    " CROSS JOIN generate_series(0, 9) AS copies(i)"
     " WHERE {table}.{key} LIKE :job"
 )
 

@@ -1,4 +1,4 @@
-"""Calls that meet: whichever is first, what is stored is one of the orders in which they could have come."""
+"""Calls that meet: what is stored is what one of the orders in which they could have come would store."""
 
 import threading
 

@@ -45,3 +45,20 @@ def test_a_read_only_database_cannot_be_served(read_only):
     refused = pytest.raises(StoreUnavailable, match="read-only")
     with open_store(read_only) as store, refused, store.serving("a server"):
         pass
+
+
+def test_a_disk_that_keeps_no_log_is_named(kind, tmp_path, monkeypatch):
+    """SQLite on a disk without shared memory, such as one in the network."""
+    connect = sqlite_database._connect
+
+    def without_shared_memory(address, *pragmas):
+        return connect(f"file:{address}?vfs=unix-dotfile", *pragmas)
+
+    monkeypatch.setattr(sqlite_database, "_connect", without_shared_memory)
+    path = tmp_path / "t.db"
+    with pytest.raises(StoreUnavailable) as refused:
+        open_store(f"sqlite:///{path}")
+    assert str(refused.value) == (
+        f"{path}: SQLite cannot keep a write-ahead log here (journal mode delete); "
+        "put the database on a local disk"
+    )

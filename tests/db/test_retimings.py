@@ -184,3 +184,25 @@ def test_nobody_times_the_best_of_an_earlier_job_for_one_that_is_over(scene, mea
     )
     scene.store.release(lease.id)
     assert scene.claims_nothing(rig)
+
+
+def test_of_two_jobs_that_want_one_trial_the_later_has_its_round_and_neither_stands_still(
+    scene, measured, success
+):
+    earlier, rig = measured
+    scene.store.finish_job(earlier.id, 1, "completed", "")
+    (stands,) = ids(earlier, 2)
+    first, second = scene.searched(0, tag="d"), scene.searched(0, tag="e")
+    for job in (first, second):
+        scene.store.time_again(job.id, 1, 0, [stands])
+    assert scene.store.retimings(first.id) == []
+    lease = scene.claim(rig)
+    assert [(item.job, item.trial) for item in lease.items] == [(second.id, stands)]
+    scene.store.settle(lease.id, [success(lease.items[0], 0.25)])
+    assert [(r.trial, r.outcome) for r in scene.store.retimings(second.id)] == [(stands, "ok")]
+    scene.store.time_again(first.id, 1, 1, [stands])
+    scene.store.time_again(second.id, 1, 2, [stands])
+    assert [(r.turn, r.outcome) for r in scene.store.retimings(first.id)] == [(1, "cancelled")]
+    for job in (first, second):
+        assert scene.store.finish_job(job.id, 1, "completed", "").state == "completed"
+    assert scene.claims_nothing(rig)

@@ -39,16 +39,20 @@ class Served:
             return False
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    ready = tmp_path / "url"
-    process = subprocess.Popen(
+def begun(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [
-            *(sys.executable, "-c", MAIN, "serve", "--db", f"sqlite:///{tmp_path}/many.db"),
-            *("--processes", "2", "--port", "0", "--ready-file", str(ready)),
+            *(sys.executable, "-c", MAIN, "serve", "--db", f"sqlite:///{folder}/many.db"),
+            *("--processes", "2", "--port", "0", "--ready-file", str(folder / "url")),
         ],
         env=ENVIRONMENT,
     )
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    ready = tmp_path / "url"
+    process = begun(tmp_path)
     try:
         until(lambda: ready.exists() or process.poll() is not None, LONG)
         yield Served(process, ready.read_text().strip())
@@ -73,6 +77,22 @@ def test_a_process_that_is_killed_is_replaced_and_the_others_serve_meanwhile(ser
     until(lambda: len(served.children()) == 2 and served.children() != before, LONG)
     assert before[1] in served.children()
     until(served.answers, LONG)
+
+
+def test_a_process_that_is_killed_as_it_starts_is_begun_again(tmp_path: Path) -> None:
+    process = begun(tmp_path)
+    starting = Served(process, "")
+    try:
+        until(lambda: starting.children() != [], LONG)
+        hit = starting.children()[0]
+        os.kill(hit, signal.SIGKILL)
+        until(lambda: (tmp_path / "url").exists() or process.poll() is not None, LONG)
+        assert process.poll() is None
+        assert len(starting.children()) == 2
+        assert hit not in starting.children()
+    finally:
+        process.terminate()
+        assert process.wait(30) == 0
 
 
 def test_a_long_poll_hears_of_what_another_process_was_told(served: Served) -> None:

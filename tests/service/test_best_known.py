@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema
 import numpy as np
@@ -42,6 +42,13 @@ def computes(lib: Module, rows: int = 12) -> bool:
     x, y = np.ones((rows, 20), "f4"), np.zeros((rows, 20), "f4")
     lib(x, y)
     return bool(np.array_equal(y, x + 1))
+
+
+def arguments(func: ir.PrimFunc) -> list[Any]:
+    """The same numbers each time."""
+    rng = np.random.default_rng(0)
+    shapes = [[extent.const for extent in buffer.shape] for buffer in func.params]
+    return [rng.standard_normal(shape).astype("f4") for shape in shapes]
 
 
 def test_explain_pin_and_off_are_visible_in_the_compile_report(store: Store) -> None:
@@ -133,24 +140,35 @@ with tw.connect({url!r}) as store:
     lib = tw.build(plus(12), schedules=store)
 x, y = np.arange(240, dtype="f4").reshape(12, 20), np.zeros((12, 20), "f4")
 lib(x, y)
-print(lib.schedule_source.kind, hashlib.sha256(lib.source().encode()).hexdigest(), y.tobytes().hex()[:64])
+hashes = [hashlib.sha256(one).hexdigest() for one in (lib.source().encode(), y.tobytes())]
+print(lib.schedule_source.kind, *hashes)
 """
 
 
-@pytest.mark.parametrize(
-    "imports", ["import tilewright as tw", "import tilewright.db\nimport tilewright as tw"]
-)
-def test_a_fresh_process_gets_the_same_code_from_the_same_row(store: Store, url: str, imports: str) -> None:
+def test_five_fresh_processes_get_the_same_code_and_the_same_bytes_from_the_same_row(
+    store: Store, url: str
+) -> None:
+    """Whatever each of them has imported first."""
     record(store, plus(12), 1e-3)
-    program = PROGRAM.format(imports=imports, folder=str(Path(__file__).parent), url=url)
-    runs = [
-        subprocess.run([sys.executable, "-c", program], env=ENVIRONMENT, capture_output=True, text=True)
-        for _ in range(2)
+    imports = [
+        "import tilewright as tw",
+        "import tilewright.db, tilewright.tuner.tune\nimport tilewright as tw",
+        "import tilewright.service.client\nimport tilewright as tw",
+        "from tilewright.compiler import te\nimport tilewright as tw",
+        "import tilewright as tw",
     ]
-    assert [r.stderr for r in runs] == ["", ""]
+    runs = []
+    for lines in imports:
+        program = PROGRAM.format(imports=lines, folder=str(Path(__file__).parent), url=url)
+        command = [sys.executable, "-c", program]
+        runs.append(subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True))
+    assert [r.stderr for r in runs] == [""] * 5
     here = tw.build(plus(12), schedules=store)
-    text = hashlib.sha256(here.source().encode()).hexdigest()
-    assert [r.stdout.split()[:2] for r in runs] == [["exact", text]] * 2
+    x, y = np.arange(240, dtype="f4").reshape(12, 20), np.zeros((12, 20), "f4")
+    here(x, y)
+    assert np.array_equal(y, x + 1)
+    hashes = [hashlib.sha256(one).hexdigest() for one in (here.source().encode(), y.tobytes())]
+    assert [r.stdout.split() for r in runs] == [["exact", *hashes]] * 5
 
 
 def test_programs_that_differ_in_their_names_share_their_schedule(store: Store) -> None:
@@ -291,20 +309,29 @@ def test_a_record_without_a_step_is_for_its_own_workload_alone(store: Store) -> 
     assert source.reason.startswith(f"no record for workload {ir.workload_key(turned)}, ")
 
 
-def test_schedules_that_differ_in_one_annotation_are_two_candidates_with_two_codes() -> None:
+def test_schedules_that_differ_in_one_annotation_are_as_many_candidates_with_as_many_codes() -> None:
     func = plus(16)
 
-    def made(*steps: str) -> tuple[str, str]:
+    def made(outer: str | None = None, inner: str | None = None, lanes: int = 4) -> tuple[str, str]:
         sch = tw.Schedule(func)
-        i, _ = sch.get_loops(sch.get_block("B"))
-        inner = sch.split(i, [None, 4])[1]
-        for step in steps:
-            getattr(sch, step)(inner)
+        i, j = sch.get_loops(sch.get_block("B"))
+        loop = sch.split(j, [None, lanes])[1]
+        for step, on in ((outer, i), (inner, loop)):
+            if step is not None:
+                getattr(sch, step)(on)
         key = candidate_key(ir.workload_key(func), sch.trace.canonical_json(), TARGET.key, CODEGEN_VERSION)
-        return key, tw.build(sch).source()
+        return key, tw.build(sch, "llvm -num-threads=2").source()
 
-    (plain, plain_text), (unrolled, unrolled_text) = made(), made("unroll")
-    assert plain != unrolled and plain_text != unrolled_text
+    variants = [
+        made(),
+        made(inner="unroll"),
+        made(inner="vectorize"),
+        made(inner="vectorize", lanes=2),
+        made(outer="parallel"),
+        made(outer="unroll"),
+    ]
+    keys, codes = zip(*variants, strict=True)
+    assert len(set(keys)) == len(set(codes)) == len(variants)
 
 
 @pytest.mark.parametrize(
@@ -312,12 +339,53 @@ def test_schedules_that_differ_in_one_annotation_are_two_candidates_with_two_cod
     [
         {"op": "matmul", "m": 8, "n": 8, "k": 8, "dtype": "float32"},
         {"op": "softmax", "m": 8, "n": 16, "dtype": "float32"},
+        {"op": "reduce", "shape": [16, 16], "function": "sum", "dtype": "float32"},
+        {"op": "elementwise", "shape": [8, 16], "activation": "gelu", "dtype": "float32"},
     ],
 )
 def test_each_kind_of_kernel_that_was_tuned_is_found_and_computes_the_same(
-    store: Store, spec: dict[str, Any]
+    store: Store, url: str, spec: dict[str, Any]
 ) -> None:
     func = tw.topi.create(spec)
+    assert tw.tune(func, trials=3, store=store, progress=False).best is not None
+
+    def built() -> tuple[str, str, list[bytes]]:
+        with open_store(url) as again:
+            lib = tw.build(func, schedules=again)
+        arrays = arguments(func)
+        lib(*arrays)
+        return lib.schedule_source.kind, lib.source(), [array.tobytes() for array in arrays]
+
+    first = built()
+    assert first[0] == "exact" and built() == first
+
+
+def test_a_build_from_a_store_measures_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the build nor any call of what it made; with a record or without one."""
+    from tilewright.measure.runner import Runner
+
+    def measure(*_: object) -> NoReturn:
+        raise AssertionError("nothing is measured where a schedule is looked up")
+
+    record(store, plus(12), 1e-3)
+    monkeypatch.setattr(Runner, "measure", measure)
+    monkeypatch.setattr(Runner, "__init__", measure)
+    for rows, kind in ((12, "exact"), (12, "exact"), (40, "default")):
+        lib = tw.build(plus(rows), schedules=store)
+        assert lib.schedule_source.kind == kind
+        assert [computes(lib, rows) for _ in range(3)] == [True] * 3
+    assert store.jobs().items[0].done == 1 and len(store.jobs().items) == 1
+
+
+def test_who_asks_for_strict_sums_gets_those_of_the_text_in_their_order(store: Store) -> None:
+    func = tw.topi.create({"op": "matmul", "m": 4, "n": 5, "k": 300, "dtype": "float32"})
     tw.tune(func, trials=3, store=store, progress=False)
-    first, again = (tw.build(func, schedules=store) for _ in range(2))
-    assert (first.schedule_source.kind, first.source()) == ("exact", again.source())
+    lib = tw.build(func, "llvm -math=strict", schedules=store)
+    assert lib.schedule_source.kind == "default"
+    assert lib.schedule_source.reason.startswith("no record for workload ")
+    a, b, c = arguments(func)
+    one_by_one = np.zeros((4, 5), "f4")
+    for k in range(300):
+        one_by_one += a[:, k : k + 1] * b[k : k + 1, :]
+    lib(a, b, c)
+    assert c.tobytes() == one_by_one.tobytes()

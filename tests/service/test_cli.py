@@ -455,8 +455,10 @@ def _cancel_the_first_job(api: Api) -> None:
         (("--target-seconds", "inf"), "'--target-seconds'"),
     ],
 )
-def test_wrong_beginnings_of_a_search_end_with_64(tw: Command, options: tuple[str, ...], said: str) -> None:
-    code, _, err = tw("tune", json.dumps(MATMUL), *options)
+def test_wrong_beginnings_of_a_search_end_with_64(
+    tw: Command, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    code, _, err = tw("tune", json.dumps(MATMUL), "--db", f"sqlite:///{tmp_path}/t.db", *options)
     assert (code, said in err) == (64, True)
 
 

@@ -80,6 +80,19 @@ def _closed() -> str:
         return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
+def test_a_server_without_a_place_to_write_ends_with_2_naming_the_file_and_where_it_was_said(
+    tmp_path: Path,
+) -> None:
+    db = tmp_path / "nowhere" / "t.db"
+    by_flag = _tilewright("serve", "--db", f"sqlite:///{db}")
+    by_name = _tilewright("serve", TILEWRIGHT_DB=f"sqlite:///{db}")
+    words = f"tilewright: {db}: there is no directory {db.parent} (setting db, "
+    assert [(e.returncode, e.stdout, e.stderr) for e in (by_flag, by_name)] == [
+        (2, "", words + "flag)\n"),
+        (2, "", words + "environment TILEWRIGHT_DB)\n"),
+    ]
+
+
 def test_a_worker_at_a_closed_port_ends_with_2_naming_what_it_tried() -> None:
     url = _closed()
     ended = _tilewright("worker", "run", "--url", url, "--attach-seconds", "0.5", **TOKEN)

@@ -286,12 +286,25 @@ def test_a_compiler_that_asks_another_server_is_told_like_one_that_reaches_none(
 
 
 def test_a_server_that_speaks_no_http_is_recognised() -> None:
-    with _listening(b"SSH-2.0-OpenSSH_9.2\r\n") as url, Client(url) as client:
+    with _listening(b"220 mail.example ESMTP\r\n\r\n") as url, Client(url) as client:
         with pytest.raises(NotATilewright) as found:
             client.job("job_1")
         assert str(found.value).startswith(
             f"expected a tilewright service at {url}, found something that does not speak HTTP"
         )
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{"]
+)
+def test_a_connection_that_breaks_before_its_answer_is_one_to_a_server_out_of_reach(answer: bytes) -> None:
+    """A balancer whose servers are down, or a server that is killed; a worker then tries again."""
+    with _listening(answer) as url, Client(url) as client:
+        with pytest.raises(SourceUnreachable) as found:
+            client.job("job_1")
+        said = str(found.value)
+        assert said.startswith(f"the connection broke at {url}: ")
+        assert said.endswith("; its server is not up, or does not speak HTTP")
 
 
 def test_a_server_that_says_nothing_is_given_up_in_time() -> None:

@@ -51,7 +51,7 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 fast = settings(
     max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None, derandomize=True
 )
-long = settings(fast, max_examples=300, derandomize=False)
+long = settings(fast, max_examples=100, derandomize=False)
 
 
 def _call(case: Any, token: str | None) -> None:

@@ -144,6 +144,14 @@ def test_a_job_whose_search_ends_by_an_error_fails_with_its_last_words(store: St
     )
 
 
+def test_a_search_whose_database_is_away_begins_again_however_often(store: Store) -> None:
+    attach(store)
+    job, children = stored_job(store), Children("import sys; sys.exit(69)")
+    with supervised(store, children):
+        until(lambda: len(children.started) >= 7)
+    assert (store.job(job.id).state, store.job(job.id).reason) == ("running", "")
+
+
 def test_a_job_whose_search_cannot_be_started_fails_with_the_reason(store: Store) -> None:
     attach(store)
     job, children = stored_job(store), Children(executable="/nonexistent/python")

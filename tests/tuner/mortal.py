@@ -11,7 +11,7 @@ from tilewright.db import Store
 
 WRITES = (
     "create_job", "begin_search", "resume_local", "put_warm_start", "add_event", "add_trials", "settle_local",
-    "crown", "finish_job", "pause_job",
+    "time_again", "crown", "retire", "decide", "confirm", "finish_job", "pause_job",
 )  # fmt: skip
 
 
@@ -21,16 +21,18 @@ class Mortal:
     def __init__(self, store: Store, writes: int) -> None:
         self._store = store
         self.left = writes
+        self.wrote: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
-        return self._mortally(call) if name in WRITES else call
+        return self._mortally(name, call) if name in WRITES else call
 
-    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
+    def _mortally(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def write(*arguments: Any, **named: Any) -> Any:
             if self.left == 0:
                 raise Killed
             self.left -= 1
+            self.wrote.append(name)
             return call(*arguments, **named)
 
         return write

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from lab import Lab, failure
+from lab import Killed, Lab, failure
+from mortal import Mortal
 from synthetic import HARDWARE, TARGET, WORKLOAD, space
 
 from tilewright.db import Store, open_store
 from tilewright.db.best_records import BestSchedule
 from tilewright.db.fleet_records import LeaseItem, NewWorker
 from tilewright.db.records import Job, Settlement
+from tilewright.db.sql import sqlite_database
 
 
 @pytest.fixture
@@ -156,6 +159,34 @@ def test_a_challenger_that_was_left_is_timed_with_the_next(
     assert (winner(pair.best()), pair.best().challenger) == (1, None)
 
 
+@pytest.mark.parametrize("turn", [0, 1])
+def test_two_jobs_that_duel_at_once_both_end_and_what_stands_stays(pair: Pair, turn: int) -> None:
+    """Each takes the other's round with the one that stands away."""
+    first = pair.search(0)
+    store, taken, began = pair.lab.store, [], pair.lab.clock.now
+    other = pair.lab.job(trials=4, strategy="random")
+    epoch = store.begin_search(other.id)
+
+    def take_away(nap: int) -> None:
+        rounds = [r for job in store.jobs().items if job.id != other.id for r in store.retimings(job.id)]
+        due = [r.turn for r in rounds if r.outcome == "pending" and r.turn % 64 == turn]
+        if due and not taken:
+            taken.append(nap)
+            store.time_again(other.id, epoch, due[0], [f"{first.id}.0"])
+
+    pair.lab.during = take_away
+    second = pair.search(1)
+    assert taken and (second.state, pair.lab.clock.now - began < 10.0) == ("completed", True)
+    best = pair.best()
+    assert (best.trial, best.challenger and best.challenger.trial) == (f"{first.id}.0", f"{second.id}.0")
+    assert store.retirements(WORKLOAD, TARGET, HARDWARE) == store.duels(WORKLOAD, TARGET, HARDWARE) == []
+    store.cancel_job(other.id)
+    pair.lab.during = lambda nap: None
+    pair.truth["w"][2] = 0.95e-3
+    pair.search(2)
+    assert (winner(pair.best()), pair.best().challenger) == (1, None)
+
+
 @pytest.mark.parametrize("there", [0.7e-3, 1.3e-3])
 def test_a_second_device_confirms_a_new_best(pair: Pair, there: float) -> None:
     pair.attach("other")
@@ -196,3 +227,37 @@ def test_a_wrong_output_on_a_second_device_retires_the_new_best(pair: Pair) -> N
 def test_without_a_second_device_it_says_that_nobody_confirmed_it(pair: Pair) -> None:
     pair.search(0)
     assert pair.best().confirmed is False
+
+
+@pytest.mark.parametrize("lucky", [{}, {1: 0.8e-3}])
+def test_a_stored_search_killed_around_its_duel_leaves_the_same_best_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lucky: dict[int, float]
+) -> None:
+    """Where its own best wins, and where that was merely lucky and does not."""
+    monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
+    truth = {0: 1.0e-3, 1: 1.1e-3 if lucky else 0.9e-3, 2: 2e-3}
+
+    def opened(store: Store) -> Pair:
+        return Pair(Lab(store, space=space({"a": [0]})), {"w": truth}, lucky)
+
+    with open_store(f"sqlite:///{tmp_path}/past.db") as store:
+        opened(store).search(0)
+
+    def ended(name: str, writes: int) -> tuple[list[str], tuple[object, ...]]:
+        path = shutil.copy(tmp_path / "past.db", tmp_path / f"{name}.db")
+        with open_store(f"sqlite:///{path}") as store:
+            pair = opened(store)
+            pair.lab.space = space({"a": [1, 2]})
+            job, mortal = pair.lab.job(trials=2, strategy="random"), Mortal(store, writes)
+            try:
+                pair.lab.search(job, mortal)
+            except Killed:
+                pair.lab.search(job)
+            best, duel = pair.best(), store.duels(WORKLOAD, TARGET, HARDWARE)[0]
+            stands = winner(best), best.seconds, best.samples, best.challenger
+            return mortal.wrote, (*stands, store.job(job.id).state, sorted(duel.times.values()))
+
+    wrote, whole = ended("whole", 10_000)
+    assert wrote[wrote.index("crown") + 1] == "decide" and whole[0] == (0 if lucky else 1)
+    for writes in range(wrote.index("crown"), len(wrote)):
+        assert ended(f"killed-{writes}", writes)[1] == whole, f"after {wrote[:writes]}"

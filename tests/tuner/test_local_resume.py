@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from lab import Killed
 from mortal import Mortal
-from synthetic import FakeMachine, task, tiles
+from synthetic import FakeMachine, space, task, tiles
 
 import tilewright
 from tilewright.compiler import topi
@@ -28,7 +29,7 @@ from tilewright.db import AlreadyComplete, Conflict, Store, open_store
 from tilewright.db.process_identity import ProcessIdentity
 from tilewright.db.records import Job
 from tilewright.db.sql import sqlite_database
-from tilewright.tuner import local
+from tilewright.tuner import job_log, local
 from tilewright.tuner import tune as tune_module
 from tilewright.tuner.budget import Budget
 from tilewright.tuner.errors import CannotResume
@@ -43,8 +44,10 @@ HERE = Hardware.of({"architecture": "test"})
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here depends on what is on the disk when the machine loses its power."""
+    """Nothing here depends on what is on the disk when the machine loses its power, nor on how long a search
+    takes: the same search writes the same, and as often."""
     monkeypatch.setattr(sqlite_database, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(job_log, "PROGRESS_SECONDS", math.inf)
 
 
 @pytest.fixture
@@ -75,7 +78,7 @@ def last_job(store: Store) -> Job:
 def writes_of(store: Store, **options: Any) -> int:
     counter = Mortal(store, 10_000)
     tune(counter, **options)
-    return 10_000 - counter.left
+    return len(counter.wrote)
 
 
 def killed_after(store: Store, writes: int, **options: Any) -> Job:
@@ -92,6 +95,43 @@ def test_a_search_killed_after_any_write_comes_to_the_same_when_it_is_resumed(st
     for writes in range(2, writes_of(store, trials=10)):
         job = killed_after(store, writes, trials=10)
         assert found(store, tune(store, trials=10, resumes=job.id)) == whole, f"after {writes} writes"
+
+
+@pytest.mark.parametrize(("challenger", "wins"), [(0.9e-3, True), (1.02e-3, False)])
+def test_a_search_killed_around_its_duel_leaves_the_same_best_known(
+    tmp_path: Path, challenger: float, wins: bool
+) -> None:
+    """Against what another job left; between the crown of its own best and the decision too."""
+    truth = {0: 1e-3, 1: challenger, 2: challenger * 1.01}
+
+    def run(store: Any, *values: int, **options: Any) -> TuningRecord:
+        machine = FakeMachine(seconds=lambda trace: truth[trace["steps"]["a"]])
+        return tune(store, machine, task=task(space({"a": values})), trials=len(values), **options)
+
+    def came_to(store: Store, record: TuningRecord) -> tuple[Any, ...]:
+        best = store.best(record.workload, record.target, record.hardware)
+        duel = store.duels(record.workload, record.target, record.hardware)[0]
+        assert best is not None
+        fought = sorted((store.trial(trial).trace, taken) for trial, taken in duel.times.items())
+        return found(store, record), best.seconds, best.challenger, store.trial(duel.winner).trace, fought
+
+    with open_store(f"sqlite:///{tmp_path}/past.db") as store:
+        run(store, 0)
+
+    def from_there(name: str) -> str:
+        shutil.copy(tmp_path / "past.db", tmp_path / f"{name}.db")
+        return f"sqlite:///{tmp_path}/{name}.db"
+
+    with open_store(from_there("whole")) as store:
+        counter = Mortal(store, 10_000)
+        whole = came_to(store, run(counter, 1, 2))
+    assert (json.loads(whole[3])["steps"]["a"] != 0) == wins
+    assert counter.wrote[-4:] == ["crown", "decide", "add_event", "finish_job"]
+    for writes in range(len(counter.wrote) - 5, len(counter.wrote)):
+        with open_store(from_there(f"killed-{writes}")) as store:
+            with pytest.raises(Killed):
+                run(Mortal(store, writes), 1, 2)
+            assert came_to(store, run(store, 1, 2, resumes=last_job(store).id)) == whole, f"{writes} writes"
 
 
 @pytest.mark.parametrize("part", [0.3, 0.7])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from synthetic import HARDWARE, TARGET, WORKLOAD, FakeSpace, space, tile_seconds
 
 from tilewright.compiler.ir import VerifyError
 from tilewright.db import Store, open_store
-from tilewright.db.records import Job
+from tilewright.db.best_records import Baseline
+from tilewright.db.fleet_records import LeaseItem
+from tilewright.db.records import Job, Settlement
 from tilewright.tuner.run import run_search
 
 
@@ -354,3 +357,29 @@ def test_a_search_says_with_which_strategy_and_model_it_goes(lab: Lab) -> None:
             "resumed_trials": 0,
         }
     ]
+
+
+def test_a_default_schedule_that_takes_too_long_is_bounded_like_any_other_and_bounds_the_speedup(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naive = (1, 1, 1, 1, 1, 1)
+    opened = lab.task
+    monkeypatch.setattr(lab, "task", lambda *job: replace(opened(*job), defaults=[("s0", naive)]))
+
+    def settle(item: LeaseItem) -> Settlement | None:
+        if json.loads(item.trace)["steps"] != {"sketch": "s0", **{f"k{n}": 1 for n in range(6)}}:
+            return None
+        detail = json.dumps({"limit": 2.0, "elapsed": 2.01})
+        return failure(item, "run_timeout", "the run took longer than its limit of 2 s", detail)
+
+    lab.settle = settle
+    job = lab.search(lab.job(trials=20))
+    best = lab.store.best(WORKLOAD, TARGET, HARDWARE)
+    first = next(trial for trial in lab.store.trials(job.id) if trial.origin == "default")
+    assert (first.outcome, first.failure_message) == (
+        "run_timeout",
+        "the run took longer than its limit of 2 s",
+    )
+    assert (job.state, job.done) == ("completed", 20)
+    assert best is not None and best.baseline == Baseline(first.id, 2.0, bound=True)
+    assert best.speedup == 2.0 / best.seconds

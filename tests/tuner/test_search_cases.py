@@ -19,7 +19,7 @@ from tilewright.tuner.watchdog import in_time
 
 EVERY = pytest.mark.parametrize("strategy", sorted(STRATEGIES))
 
-SECONDS = 20.0
+SECONDS = 60.0
 """The longest that the searches of these tests may think: they take a fraction of it."""
 
 
