@@ -27,7 +27,9 @@ from simulated.load import Load, Outcome, run_load  # noqa: E402
 LOADS = {
     "load": Load(),
     "filled": Load(searches=0),
-    "saturation": Load(searches=0, trial_seconds=0.0, workers=64, max_items=16, together=8, spread=1.0),
+    "saturation": Load(
+        searches=0, trial_seconds=0.0, workers=64, max_items=16, together=8, spread=1.0, seconds=60.0
+    ),
 }
 
 
@@ -76,7 +78,8 @@ def describe(load: Load, outcome: Outcome) -> str:
         f"{load.max_items}, {load.together} results a call; {load.apis} API processes, {searching}; "
         f"{outcome.seconds:.0f} s",
         f"leases a second       {outcome.leases / outcome.seconds:10.1f}   with {outcome.items} candidates",
-        f"settlements a second  {ledger.settled / outcome.seconds:10.1f}   {ledger.settled} in all",
+        f"settlements a second  {ledger.settled / outcome.seconds:10.1f}   {ledger.settled} in all; "
+        f"{outcome.steady:.1f} in the second half, when all have attached",
         f"missing {ledger.missing}, settled twice {ledger.twice}, lost {ledger.lost}; "
         f"refused calls {len(outcome.refused)}; calls made again {outcome.errors or 'none'}",
         f"settled of each job   {min(ledger.shares.values())} to {max(ledger.shares.values())}: "

@@ -30,17 +30,18 @@ _START_SECONDS = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """`searches` 0: no search runs, and the queue is filled with copies of one real candidate of each job."""
+    """`searches` 0: no search runs, and the queue is filled with copies of one real candidate of each job.
+    Workers attach within `spread` seconds, which are part of the `seconds`."""
 
     workers: int = 1000
     jobs: int = 10
-    seconds: float = 60.0
+    seconds: float = 120.0
     trial_seconds: float = 10.0
     max_items: int = 8
     together: int = 4
     apis: int = 2
     searches: int = 2
-    spread: float = 5.0
+    spread: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Outcome:
     leases: int
     items: int
     seconds: float
+    steady: float
     refused: list[str]
     errors: dict[str, int]
     ledger: Ledger
@@ -77,6 +79,7 @@ def run_load(load: Load, data: Path) -> Outcome:
         leases=sum(part["leases"] for part in seen),
         items=sum(part["items"] for part in seen),
         seconds=seconds,
+        steady=sum(part["late"] for part in seen) / (load.seconds / 2),
         refused=[words for part in seen for words in part["lost"]],
         errors=_added(part["errors"] for part in seen),
         ledger=ledger,
@@ -154,7 +157,7 @@ def _drive(scaled: Scaled, load: Load) -> list[dict[str, Any]]:
     for n in range(_CLIENTS):
         fleet = Fleet(
             scaled.url, token, hello, n * each, each, load.seconds, load.trial_seconds, load.max_items,
-            load.together, 20.0, load.spread,
+            load.together, 20.0, min(load.spread, load.seconds / 4),
         )  # fmt: skip
         process = subprocess.Popen(
             [sys.executable, "-m", "simulated.workers"],

@@ -42,10 +42,12 @@ class Fleet:
 @dataclass
 class Seen:
     """What workers saw: the seconds that each call took by kind, which attempts were acknowledged as settled
-    (`trial attempt`), and answers that should not have come."""
+    (`trial attempt`), how many of these in the second half of the time, and answers that should not have
+    come."""
 
     took: dict[str, list[float]] = field(default_factory=dict)
     settled: list[str] = field(default_factory=list)
+    late: int = 0
     leases: int = 0
     items: int = 0
     lost: list[str] = field(default_factory=list)
@@ -121,6 +123,8 @@ class SimulatedWorker:
         if status == 200:
             self._renewed = time.monotonic()
             self._seen.settled += [f"{r['item']} {r['attempt']}" for r in results]
+            if 0 <= self._ends - time.monotonic() <= self._fleet.seconds / 2:
+                self._seen.late += len(results)
         else:
             self._seen.lost.append(f"settle: {status} {said}")
 
