@@ -18,6 +18,7 @@ from .fleet_store import FleetStore
 from .health_store import HealthStore
 from .job_control_store import JobControlStore
 from .leadership import Leadership
+from .mark import Mark
 from .records import (
     NO_LIMITS,
     Event,
@@ -282,7 +283,7 @@ class Store(
     def leadership(self) -> Leadership:
         """What decides which of several processes leads: of one file it is the one that is `serving`."""
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         """A text that no earlier call gave once anything in the database has changed since; while nothing
         has, the same one again. What was acknowledged before the call counts. It costs less than a query."""
 

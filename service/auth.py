@@ -20,6 +20,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ..db.errors import StoreUnavailable
+from ..db.mark import Mark
 from .errors import NotOwner, ScopeMissing, ServiceError, TokenNeeded, TokenWrong
 from .problems import respond
 from .settings import is_loopback
@@ -63,9 +64,9 @@ class TokenReader(Protocol):
 class TokenCache(Protocol):
     """Tokens, and a mark of the store that they are read at."""
 
-    async def mark(self) -> str: ...
+    async def mark(self) -> Mark: ...
 
-    async def by_secret(self, secret: str, mark: str) -> KnownToken | None: ...
+    async def by_secret(self, secret: str, mark: Mark) -> KnownToken | None: ...
 
 
 class FailedLogins(Protocol):

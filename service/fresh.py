@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
+from ..db.mark import Mark
+
 _MOST = 4096
 T = TypeVar("T")
 
@@ -16,7 +18,7 @@ T = TypeVar("T")
 class Changing(Protocol):
     """The part of the store that says whether anything has changed."""
 
-    def mark(self) -> str: ...
+    def mark(self) -> Mark: ...
 
 
 class Fresh:
@@ -28,10 +30,10 @@ class Fresh:
     def __init__(self, store: Changing) -> None:
         self._store = store
         self._kept: OrderedDict[Hashable, tuple[str, Any]] = OrderedDict()
-        self._looking: asyncio.Task[str] | None = None
-        self._next: asyncio.Task[str] | None = None
+        self._looking: asyncio.Task[Mark] | None = None
+        self._next: asyncio.Task[Mark] | None = None
 
-    async def mark(self) -> str:
+    async def mark(self) -> Mark:
         """The store's mark, read after this call."""
         if self._next is None:
             self._next = asyncio.create_task(self._look(self._looking))
@@ -56,7 +58,7 @@ class Fresh:
             self._kept.popitem(last=False)
         return answer
 
-    async def _look(self, before: asyncio.Task[str] | None) -> str:
+    async def _look(self, before: asyncio.Task[Mark] | None) -> Mark:
         """One look at a time: those who come while one is under way share the next."""
         if before is not None and not before.done():
             await asyncio.wait([before])

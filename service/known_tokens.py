@@ -7,6 +7,7 @@ import time
 
 from starlette.concurrency import run_in_threadpool
 
+from ..db.mark import Mark
 from .auth import KnownToken, TokenReader
 from .fresh import Fresh
 
@@ -18,15 +19,15 @@ class KnownTokens:
         self._tokens = tokens
         self._fresh = fresh
 
-    async def mark(self) -> str:
+    async def mark(self) -> Mark:
         """The store's mark, read after this call."""
         return await self._fresh.mark()
 
-    async def by_secret(self, secret: str, mark: str) -> KnownToken | None:
+    async def by_secret(self, secret: str, mark: Mark) -> KnownToken | None:
         """The token with this secret, as it stands at this mark of the store; None where there is none, it
         was revoked, or has expired."""
         digest = hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
-        token, ends = await self._fresh.get(("token", digest), lambda: self._read(secret), mark)
+        token, ends = await self._fresh.get(("token", digest), lambda: self._read(secret), mark.tokens)
         if ends is not None and time.monotonic() >= ends:
             return await run_in_threadpool(self._tokens.token_by_secret, secret)
         return token

@@ -35,6 +35,23 @@ from .tables import attempts, crashes, jobs, leases, retimings, targets, trials,
 from .turns import charge, has_due, measurable, next_job, serves, timed_by
 
 _MOST_PASSED = 16
+# Made once: every claim makes them.
+_BEST_SECONDS = (
+    select(trials.c.seconds)
+    .where(trials.c.job == bindparam("which"), trials.c.outcome == "ok", ~is_doubted())
+    .order_by(trials.c.seconds)
+    .limit(1)
+)
+_TAKEN = (
+    update(trials)
+    .where(trials.c.id == bindparam("taken"))
+    .values(lease=bindparam("by"), attempt=bindparam("granted"))
+)
+_KEPT = (
+    select(jobs)
+    .where(jobs.c.id == bindparam("which"), jobs.c.state.in_(MEASURED_STATES))
+    .with_for_update(key_share=True)
+)
 
 _ITEM = (
     trials.c.id.label("trial"),
@@ -113,9 +130,7 @@ def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | No
 
 def _kept(conn: Connection, job: str) -> Row[Any] | None:
     """A job whose state and share nobody changes meanwhile, if its trials are still to be measured."""
-    lock_jobs(conn, [job])
-    query = select(jobs).where(jobs.c.id == job, jobs.c.state.in_(MEASURED_STATES))
-    return conn.execute(query).one_or_none()
+    return conn.execute(_KEPT, {"which": job}).one_or_none()
 
 
 def _locked(conn: Connection, worker: Row[Any], query: Select[Any], *of: Table) -> Sequence[Row[Any]]:
@@ -140,15 +155,13 @@ def _items(best_seconds: ColumnElement[Any], again: bool = False) -> Select[Any]
 
 def _best_seconds(conn: Connection, job: str) -> float | None:
     """The fastest believed time of a job so far."""
-    timed = trials.c.job == job, trials.c.outcome == "ok", ~is_doubted()
-    query = select(trials.c.seconds).where(*timed).order_by(trials.c.seconds).limit(1)
-    found: float | None = conn.execute(query).scalar_one_or_none()
+    found: float | None = conn.execute(_BEST_SECONDS, {"which": job}).scalar_one_or_none()
     return found
 
 
-def has_poisoned(conn: Connection, hardware: str) -> bool:
+def has_poisoned(hardware: Any) -> ColumnElement[bool]:
     """Whether any candidate is not to be run on this kind of hardware."""
-    return bool(conn.execute(select(exists().where(*_crashing(hardware)))).scalar_one())
+    return exists().where(*_crashing(hardware))
 
 
 def settle_poisoned(conn: Connection, hardware: str, now: float) -> None:
@@ -168,7 +181,7 @@ def settle_poisoned(conn: Connection, hardware: str, now: float) -> None:
         poison(conn, row, row.losses, now)
 
 
-def _crashing(hardware: str) -> tuple[ColumnElement[bool], ...]:
+def _crashing(hardware: Any) -> tuple[ColumnElement[bool], ...]:
     return crashes.c.hardware == hardware, crashes.c.losses >= MAX_LOSSES
 
 
@@ -192,8 +205,4 @@ def _hand_over(
 ) -> None:
     granted = {"lease": lease_id, "worker": worker.id, "state": "granted", "granted_at": now}
     conn.execute(insert(attempts), [{"trial": row.trial, "attempt": row.attempt, **granted} for row in rows])
-    taken = update(trials).where(trials.c.id == bindparam("taken"))
-    conn.execute(
-        taken.values(lease=lease_id, attempt=bindparam("granted")),
-        [{"taken": row.trial, "granted": row.attempt} for row in rows],
-    )
+    conn.execute(_TAKEN, [{"taken": row.trial, "granted": row.attempt, "by": lease_id} for row in rows])

@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ..errors import Conflict, InvalidValue, StoreError, StoreUnavailable
 from ..leadership import Leadership
+from ..mark import Mark
 
 
 class TryAgain(StoreUnavailable):
@@ -67,7 +68,7 @@ class Database(ABC):
         """See `Store.serving`."""
 
     @abstractmethod
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         """See `Store.mark`."""
 
     @abstractmethod

@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, delete, exists, func, select, update
 
 from ..fleet_records import LostLease
 from ..fleet_store import MAX_ATTEMPTS, MAX_LOSSES
 from ..records import Settlement
 from ..words import OPEN_OUTCOMES
-from .clock import now_of
+from .clock import epoch_began, now_of
 from .job_rows import is_over
 from .locks import lock_jobs_of_lease
 from .part import upsert
@@ -21,6 +21,7 @@ from .turns import refund
 
 OPEN_ATTEMPTS = ("granted", "started", "ran")
 _IS_OPEN = leases.c.closed_at.is_(None)
+_HELD = select(leases).where(leases.c.worker == bindparam("by"), _IS_OPEN).with_for_update(key_share=True)
 
 
 def expired_leases(conn: Connection) -> list[tuple[str, str]]:
@@ -28,6 +29,11 @@ def expired_leases(conn: Connection) -> list[tuple[str, str]]:
     query = select(leases.c.id, leases.c.worker).where(_IS_OPEN, leases.c.expires_at <= now_of(conn))
     rows = conn.execute(query.order_by(leases.c.expires_at, leases.c.id)).all()
     return [(row.id, row.worker) for row in rows]
+
+
+def has_expired() -> ColumnElement[bool]:
+    """Whether any open lease has expired."""
+    return exists().where(_IS_OPEN, leases.c.expires_at <= epoch_began())
 
 
 def end_expired(conn: Connection, lease_id: str, worker: str) -> LostLease | None:
@@ -46,8 +52,7 @@ def end_expired(conn: Connection, lease_id: str, worker: str) -> LostLease | Non
 
 def end_open_lease(conn: Connection, worker_id: str, ending: str, now: float) -> None:
     """End the lease that a worker holds, if it holds one."""
-    held = leases.c.worker == worker_id, _IS_OPEN
-    row = conn.execute(select(leases).where(*held).with_for_update(key_share=True)).one_or_none()
+    row = conn.execute(_HELD, {"by": worker_id}).one_or_none()
     if row is not None:
         end_lease(conn, row, ending, now)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, literal_column, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, select, update
 
 from ..checks import check_int, check_seconds, check_settlement
 from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
@@ -13,23 +13,40 @@ from ..records import Settlement
 from ..words import MEASURED_STATES
 from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
-from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases
-from .lease_rows import find_lease, lease_state, live_lease, refuse_lost, settling_lease, touch_worker
+from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases, has_expired
+from .lease_rows import (
+    extend_lease,
+    find_lease,
+    held_rows,
+    lease_state,
+    live_lease,
+    refuse_lost,
+    touch_worker,
+)
 from .locks import lock_jobs_of_lease
 from .part import Part
-from .settling import attempt_row, measured_query, renewed, settle_one
+from .settling import measured_query, renewed, sort_out, store
 from .silence import mark_silent_workers, pause_lost_jobs
-from .tables import attempts, crashes, jobs, leases, trials
+from .tables import attempts, crashes, jobs, trials
 from .turns import has_due, has_queued
 from .worker_rows import end_pauses, lock_worker
+
+_OWN = attempts.c.trial == bindparam("of"), attempts.c.attempt == bindparam("granted")
+_HAS_RUN = update(attempts).where(*_OWN).values(state="ran")
+_RUNS = update(attempts).where(*_OWN).values(state="started", started_at=bindparam("at"))
+_STARTED = (
+    update(trials)
+    .where(trials.c.id == bindparam("of"), trials.c.outcome == "pending")
+    .values(outcome="started", started_at=bindparam("at"))
+)
+_TO_CLEAR_UP = select(has_expired(), has_poisoned(bindparam("kind")))
 
 
 class LeasePart(Part):
     def claim(self, worker: str, session: str, hardware: str, max_items: int, ttl: float) -> Lease | None:
         check_int("max_items", max_items, 1)
         check_seconds("ttl", ttl)
-        self._end_expired()
-        self._settle_poisoned(hardware)
+        self._clear_up(hardware)
         with self._database.write() as conn:
             row = _claimant(conn, worker, session, hardware)
             now = now_of(conn)
@@ -42,24 +59,28 @@ class LeasePart(Part):
     def start(self, lease: str, trial: str, attempt: int, session: str | None = None) -> LeaseState:
         check_int("attempt", attempt, 1)
         with self._database.write() as conn:
-            row, now = live_lease(conn, lease, session)
+            row = live_lease(conn, lease, session)
+            rows, now = held_rows(conn, row)
+            touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
             refuse_lost(row, now)
-            item = attempt_row(conn, row, trial, attempt)
+            item = next((each for each in rows if (each.id, each.granted) == (trial, attempt)), None)
             if item is None:
                 raise LeaseLost(f"lease {lease} never held attempt {attempt} of trial {trial!r}")
             if item.attempt_state in ("granted", "ran"):
-                _run(conn, row, item, now)
-            return lease_state(conn, row, row.expires_at - now)
+                _run(conn, rows, item, now)
+            return lease_state(row, rows, row.expires_at - now)
 
     def renew(self, lease: str, ttl: float, session: str | None = None) -> LeaseState:
         check_seconds("ttl", ttl)
         with self._database.write() as conn:
-            row, now = live_lease(conn, lease, session)
+            row = live_lease(conn, lease, session)
+            rows, now = held_rows(conn, row)
+            touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
             if row.ending in ("settled", "released"):
-                return lease_state(conn, row, 0.0)
+                return lease_state(row, rows, 0.0)
             refuse_lost(row, now)
-            conn.execute(update(leases).where(leases.c.id == lease).values(ttl=ttl, expires_at=now + ttl))
-            return lease_state(conn, row, ttl)
+            extend_lease(conn, lease, ttl, now)
+            return lease_state(row, rows, ttl)
 
     def measured(self, lease: str, trials: Sequence[str]) -> dict[str, Measured]:
         if len(trials) > MAX_LEASE_ITEMS:
@@ -84,16 +105,15 @@ class LeasePart(Part):
         for trial, settlement in (instead or {}).items():
             check_settlement(settlement, f"instead[{trial!r}]")
         with self._database.write() as conn:
-            row, now = settling_lease(conn, lease, session)
+            row = live_lease(conn, lease, session, with_worker=True)
             lock_jobs_of_lease(conn, lease)
-            answers = [
-                settle_one(conn, row, each, (instead or {}).get(each.trial, each), now)
-                for each in settlements
-            ]
-            state = renewed(conn, row, now)
-        refused = [answer for answer in answers if answer is not None]
-        for answer in sorted(refused, key=lambda error: not isinstance(error, SettlementMismatch)):
-            raise answer
+            rows, now = held_rows(conn, row)
+            touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
+            found = sort_out(row, rows, settlements, instead or {})
+            store(conn, row, found.taken, now)
+            state = renewed(conn, row, rows, found.trials, now)
+        for error in sorted(found.refused, key=lambda error: not isinstance(error, SettlementMismatch)):
+            raise error
         return state
 
     def release(self, lease: str, session: str | None = None) -> None:
@@ -136,12 +156,15 @@ class LeasePart(Part):
                 ended.append(end_expired(conn, lease, worker))
         return [each for each in ended if each is not None]
 
-    def _settle_poisoned(self, hardware: str) -> None:
+    def _clear_up(self, hardware: str) -> None:
+        """What has to be over before work is given out, in transactions of its own: see `locks`."""
         with self._database.read() as conn:
-            if not has_poisoned(conn, hardware):
-                return
-        with self._database.write() as conn:
-            settle_poisoned(conn, hardware, now_of(conn))
+            expired, poisoned = conn.execute(_TO_CLEAR_UP, {"kind": hardware}).one()
+        if expired:
+            self._end_expired()
+        if poisoned:
+            with self._database.write() as conn:
+                settle_poisoned(conn, hardware, now_of(conn))
 
 
 def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row[Any]:
@@ -156,14 +179,11 @@ def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row
     return row
 
 
-def _run(conn: Connection, lease: Row[Any], item: Row[Any], now: float) -> None:
-    """Mark an attempt as the one that runs: a device measures one thing at a time."""
-    running = (
-        attempts.c.worker == lease.worker,
-        attempts.c.state == literal_column("'started'"),
-    )  # as the partial index says it
-    conn.execute(update(attempts).where(*running).values(state="ran"))
-    own = attempts.c.trial == item.id, attempts.c.attempt == item.attempt
-    conn.execute(update(attempts).where(*own).values(state="started", started_at=now))
-    pending = trials.c.id == item.id, trials.c.outcome == "pending"
-    conn.execute(update(trials).where(*pending).values(outcome="started", started_at=now))
+def _run(conn: Connection, rows: Sequence[Row[Any]], item: Row[Any], now: float) -> None:
+    """Mark an attempt as the one that runs: a device measures one thing at a time. `rows`: of its lease, the
+    only open one of its worker."""
+    for row in rows:
+        if row.attempt_state == "started":
+            conn.execute(_HAS_RUN, {"of": row.id, "granted": row.granted})
+    conn.execute(_RUNS, {"of": item.id, "granted": item.granted, "at": now})
+    conn.execute(_STARTED, {"of": item.id, "at": now})

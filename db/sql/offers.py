@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, select, update
+from sqlalchemy import Connection, Row, Select, bindparam, delete, func, or_, select, update
 
 from ..records import Settlement
 from .belief import is_doubted
-from .best_rows import SERVABLE, Key, of_key
+from .best_rows import SERVABLE, Key, of_key, same_key
 from .locks import lock_best
 from .part import upsert
 from .tables import baselines, jobs, pins, schedules, trials
@@ -38,6 +38,13 @@ def offer_best(conn: Connection, trial_id: str, now: float) -> None:
             enthrone(conn, key, row.id, row.seconds, now)
         elif stands.candidate_key != row.candidate_key:  # else it is the same schedule
             challenge(conn, key, row.id, row.seconds)
+
+
+def offer_all(conn: Connection, ids: Sequence[str], now: float) -> None:
+    """`offer_best` of each of these, the fastest first: it leaves nothing to the others."""
+    if ids:
+        for trial in conn.execute(_FASTER, {"ids": list(ids)}).scalars().all():
+            offer_best(conn, trial, now)
 
 
 def _is_faster(conn: Connection, row: Row[Any], key: Key) -> bool:
@@ -207,3 +214,13 @@ def _trials_with_keys() -> Select[Any]:
         jobs.c.hardware,
     )
     return select(*columns).join_from(trials, jobs, trials.c.job == jobs.c.id)
+
+
+_FASTER = (
+    select(trials.c.id)
+    .join_from(trials, jobs, trials.c.job == jobs.c.id)
+    .outerjoin(schedules, same_key(schedules, jobs))
+    .where(trials.c.id.in_(bindparam("ids", expanding=True)), *SERVABLE)
+    .where(or_(schedules.c.seconds.is_(None), trials.c.seconds < schedules.c.seconds))
+    .order_by(trials.c.seconds, trials.c.number)
+)

@@ -6,15 +6,18 @@ have their limits.
 """
 
 import contextlib
+import select
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ..errors import InvalidValue, StoreError, StoreFull, StoreUnavailable
 from ..leadership import Leadership
+from ..mark import Mark
 from .advisory_leadership import AdvisoryLeadership
 from .database import Database, TryAgain, conflict_of, explained, refuse_bad_text
 from .snapshot_marks import SnapshotMarks
@@ -97,7 +100,7 @@ class PostgresDatabase(Database):
         """Several servers share a database: what they do is kept apart by locks on rows."""
         yield
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         return self._marks.read()
 
     def leadership(self) -> Leadership:
@@ -173,7 +176,6 @@ def refuse_old(name: str, version: int) -> None:
 def _engine(url: URL) -> Engine:
     engine = create_engine(
         url,
-        pool_pre_ping=True,
         pool_size=_CONNECTIONS,
         max_overflow=_MORE_CONNECTIONS,
         pool_timeout=_CONNECT_SECONDS,
@@ -190,7 +192,23 @@ def _engine(url: URL) -> Engine:
         },
     )
     refuse_bad_text(engine)
+    event.listen(engine, "checkout", _replace_broken)
     return engine
+
+
+def _replace_broken(connection: Any, record: Any, proxy: Any) -> None:
+    """Let the pool make another connection in the place of one that has ended since it was used, by a look at
+    its socket: a server that has nothing to say on an idle one has not ended it. Asking it each time would
+    cost as much as a statement."""
+    try:
+        socket = select.poll()  # select() knows no number above 1023
+        socket.register(connection.fileno(), select.POLLIN)
+        quiet = not socket.poll(0)
+        if not quiet:
+            connection.execute("SELECT 1")
+            connection.rollback()
+    except (OSError, psycopg.Error) as error:
+        raise DisconnectionError("the connection has ended") from error
 
 
 def _version_of(conn: Connection) -> int:

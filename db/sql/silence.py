@@ -12,7 +12,7 @@ from .jobs import change_state
 from .tables import jobs, workers
 from .worker_rows import set_state
 
-TOUCH_SECONDS = 2.0
+TOUCH_SECONDS = 15.0
 """A worker that is heard of all the time is noted as often as this."""
 
 ATTACHED = ("registering", "online", "draining")

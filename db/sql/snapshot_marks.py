@@ -11,8 +11,14 @@ import threading
 import psycopg
 
 from ..errors import StoreUnavailable
+from ..mark import Mark
 
 _SECONDS = 5
+# Tokens are made, and revoked once; no row of theirs goes or changes otherwise.
+_LOOK = (
+    "SELECT pg_current_snapshot()::text,"
+    " (SELECT concat_ws(' ', count(*), max(seq), count(revoked_at)) FROM tokens)"
+)
 
 
 class SnapshotMarks:
@@ -22,10 +28,10 @@ class SnapshotMarks:
         self._address = address
         self._name = name
         self._lock = threading.Lock()
-        self._connection: psycopg.Connection[tuple[str]] | None = None
+        self._connection: psycopg.Connection[tuple[str, str]] | None = None
         self._connected = ""
 
-    def read(self) -> str:
+    def read(self) -> Mark:
         """See `Store.mark`; StoreUnavailable."""
         with self._lock:
             # Once more, where the connection broke since it was used.
@@ -45,7 +51,7 @@ class SnapshotMarks:
         with self._lock:
             self._drop()
 
-    def _read(self) -> str:
+    def _read(self) -> Mark:
         if self._connection is None:
             self._connection = psycopg.connect(
                 self._address,
@@ -57,9 +63,9 @@ class SnapshotMarks:
             )
             # Numbers of transactions may come again after a crash of the server, on another connection.
             self._connected = secrets.token_hex(4)
-        row = self._connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        row = self._connection.execute(_LOOK).fetchone()
         assert row is not None
-        return f"{self._connected} {row[0]}"
+        return Mark(f"{self._connected} {row[0]}", f"{self._connected} {row[1]}")
 
     def _drop(self) -> None:
         if self._connection is not None:

@@ -20,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 
 from ..errors import StoreError, StoreFull, StoreUnavailable
 from ..leadership import Alone, Leadership
+from ..mark import Mark
 from .database import Database, conflict_of, explained, refuse_bad_text
 from .file_identity import FileIdentity
 from .file_marks import FileMarks
@@ -96,10 +97,10 @@ class SqliteDatabase(Database):
         self.refuse_read_only()
         return server_lock(self.path, who)
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         self.identity.check()
         with self.explained():
-            return self._marks.read()
+            return Mark(self._marks.read())
 
     def leadership(self) -> Leadership:
         return Alone()  # `serving` has made sure of it

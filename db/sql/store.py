@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Self
 
 from ..errors import SchemaError
+from ..mark import Mark
 from .builds import BuildPart
 from .catalog import CatalogPart
 from .clock import now_of
@@ -79,7 +80,7 @@ class SqlStore(
     def ping(self) -> None:
         self._database.check()
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         return self._database.mark()
 
     def schema_version(self) -> str:

@@ -1,18 +1,46 @@
 """Rows of trials, and the one place that writes a trial's result."""
 
 import json
-from dataclasses import fields
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from ..errors import NotFound
 from ..records import Settlement, Trial
 from ..words import UNMEASURED_OUTCOMES, Outcome
-from .offers import note_baseline, offer_best
+from .offers import note_baseline, offer_all
 from .tables import jobs, trials, workers
 
 TRIAL_COLUMNS = tuple(trials.c[field.name] for field in fields(Trial))
+
+_RESULT = (
+    *("outcome", "seconds", "samples", "censored", "disturbed", "calls", "cache", "disturbance", "error"),
+    *("failure_kind", "failure_message", "failure_detail", "build_seconds", "wall_seconds"),
+    *("codegen_version", "worker", "settled_at", "baseline_before", "baseline_after", "baseline_ratio"),
+)
+# Made once: every result of every worker is written by them.
+_WRITE = (
+    update(trials)
+    .where(trials.c.id == bindparam("of"))
+    .values({name: bindparam(f"new_{name}") for name in _RESULT} | {"lease": None})
+)
+_COUNT = (
+    update(jobs)
+    .where(jobs.c.id == bindparam("of"))
+    .values(done=jobs.c.done + bindparam("more"), active_at=bindparam("at"))
+)
+_COUNT_WORKER = (
+    update(workers)
+    .where(workers.c.id == bindparam("of"))
+    .values(
+        settled=workers.c.settled + bindparam("more"),
+        failed=workers.c.failed + bindparam("bad"),
+        seen_at=bindparam("at"),
+    )
+)
 
 
 def id_of_trial(job_id: str, number: int) -> str:
@@ -36,6 +64,30 @@ def trial_row(conn: Connection, trial: str, lock: bool = False) -> Row[Any]:
     return row
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a trial is given. `trial`: its row, with `id`, `job`, `number`, `origin` and `outcome`."""
+
+    trial: Row[Any]
+    settlement: Settlement
+    codegen_version: str | None
+
+
+def write_results(conn: Connection, results: Sequence[Result], worker: str | None, now: float) -> None:
+    """Give trials their results, count these in their jobs, and make best-known what is."""
+    if not results:
+        return
+    conn.execute(_WRITE, [_written(result, worker, now) for result in results])
+    counted: Counter[str] = Counter()
+    for result in results:
+        counted[result.trial.job] += _counts(_outcome(result.settlement)) - _counts(result.trial.outcome)
+    conn.execute(_COUNT, [{"of": job, "more": more, "at": now} for job, more in counted.items()])
+    for result in results:
+        if result.trial.origin == "default":
+            note_baseline(conn, result.trial, result.settlement)
+    offer_all(conn, [each.trial.id for each in results if _outcome(each.settlement) == "ok"], now)
+
+
 def write_result(
     conn: Connection,
     trial: Row[Any],
@@ -44,56 +96,52 @@ def write_result(
     codegen_version: str | None,
     now: float,
 ) -> None:
-    """Give a trial its result, count it in its job, and make it best-known where it is."""
-    outcome = _outcome(settlement)
-    conn.execute(
-        update(trials)
-        .where(trials.c.id == trial.id)
-        .values(
-            outcome=outcome,
-            seconds=settlement.seconds,
-            samples=json.dumps(settlement.samples),
-            censored=settlement.censored,
-            disturbed=settlement.disturbed,
-            calls=settlement.calls,
-            cache=settlement.cache,
-            disturbance=settlement.disturbance,
-            **_baseline(settlement),
-            error=settlement.error,
-            failure_kind=settlement.failure_kind,
-            failure_message=settlement.failure_message,
-            failure_detail=settlement.failure_detail,
-            build_seconds=settlement.build_seconds,
-            wall_seconds=settlement.wall_seconds,
-            codegen_version=codegen_version,
-            worker=worker,
-            settled_at=now,
-        )
-    )
-    counted = int(outcome not in UNMEASURED_OUTCOMES) - int(trial.outcome not in UNMEASURED_OUTCOMES)
-    conn.execute(update(jobs).where(jobs.c.id == trial.job).values(done=jobs.c.done + counted, active_at=now))
-    if trial.origin == "default":
-        note_baseline(conn, trial, settlement)
-    if worker is not None:
-        count_result(conn, worker, settlement)
-    if outcome == "ok":
-        offer_best(conn, trial.id, now)
+    """`write_results` of one."""
+    write_results(conn, [Result(trial, settlement, codegen_version)], worker, now)
 
 
-def count_result(conn: Connection, worker: str, settlement: Settlement) -> None:
-    """Count a result that was taken from a worker."""
-    failed = int(settlement.failure_kind is not None)
-    counts = {"settled": workers.c.settled + 1, "failed": workers.c.failed + failed}
-    conn.execute(update(workers).where(workers.c.id == worker).values(**counts))
+def count_results(conn: Connection, worker: str, settlements: Sequence[Settlement], now: float) -> None:
+    """Count results that were taken from a worker, who was heard of."""
+    failed = sum(settlement.failure_kind is not None for settlement in settlements)
+    conn.execute(_COUNT_WORKER, {"of": worker, "more": len(settlements), "bad": failed, "at": now})
 
 
-def _baseline(settlement: Settlement) -> dict[str, float]:
+def _written(result: Result, worker: str | None, now: float) -> dict[str, Any]:
+    settlement = result.settlement
+    return {
+        "of": result.trial.id,
+        "new_outcome": _outcome(settlement),
+        "new_seconds": settlement.seconds,
+        "new_samples": json.dumps(settlement.samples),
+        "new_censored": settlement.censored,
+        "new_disturbed": settlement.disturbed,
+        "new_calls": settlement.calls,
+        "new_cache": settlement.cache,
+        "new_disturbance": settlement.disturbance,
+        "new_error": settlement.error,
+        "new_failure_kind": settlement.failure_kind,
+        "new_failure_message": settlement.failure_message,
+        "new_failure_detail": settlement.failure_detail,
+        "new_build_seconds": settlement.build_seconds,
+        "new_wall_seconds": settlement.wall_seconds,
+        "new_codegen_version": result.codegen_version,
+        "new_worker": worker,
+        "new_settled_at": now,
+        **_baseline(settlement),
+    }
+
+
+def _baseline(settlement: Settlement) -> dict[str, float | None]:
     """What the baseline around its samples comes to."""
     if settlement.seconds is None or len(settlement.baseline) != 2:
-        return {}
+        return dict.fromkeys(("new_baseline_before", "new_baseline_after", "new_baseline_ratio"))
     before, after = settlement.baseline
     ratio = settlement.seconds / ((before + after) / 2)
-    return {"baseline_before": before, "baseline_after": after, "baseline_ratio": ratio}
+    return {"new_baseline_before": before, "new_baseline_after": after, "new_baseline_ratio": ratio}
+
+
+def _counts(outcome: str) -> int:
+    return int(outcome not in UNMEASURED_OUTCOMES)
 
 
 def fail_trial(conn: Connection, trial: Row[Any], settlement: Settlement, now: float) -> None:

@@ -10,7 +10,18 @@ meanwhile: nobody saves up, and nobody who comes late waits for the others or th
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, exists, func, insert, literal_column, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    bindparam,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from ..fleet_records import labels_of
 from ..words import MEASURED_STATES
@@ -115,16 +126,21 @@ def insert_share(conn: Connection, job: Row[Any]) -> tuple[Any, Any]:
     return shares.c.hardware == job.hardware, shares.c.account == job.account
 
 
+_CHARGE = (
+    update(jobs)
+    .where(jobs.c.id == bindparam("of"))
+    .values(began=jobs.c.share, share=jobs.c.share + bindparam("cost"))
+)
+
+
 def charge(conn: Connection, job: Row[Any], count: int) -> None:
     """Add trials that were granted to the shares of a job and its account."""
-    weight = 2.0**job.priority
-    conn.execute(
-        update(jobs)
-        .where(jobs.c.id == job.id)
-        .values(began=jobs.c.share, share=jobs.c.share + count / weight)
+    conn.execute(_CHARGE, {"of": job.id, "cost": count / 2.0**job.priority})
+    first = upsert(conn, shares).values(
+        hardware=job.hardware, account=job.account, began=0.0, share=float(count)
     )
-    own = insert_share(conn, job)
-    conn.execute(update(shares).where(*own).values(began=shares.c.share, share=shares.c.share + float(count)))
+    more = {"began": shares.c.share, "share": shares.c.share + first.excluded.share}
+    conn.execute(first.on_conflict_do_update(index_elements=["hardware", "account"], set_=more))
 
 
 def refund(conn: Connection, job_id: str, count: int) -> None:

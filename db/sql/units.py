@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ..errors import StoreUnavailable
 from ..leadership import Leadership
+from ..mark import Mark
 from .database import Database
 
 Observer = Callable[[str, float], None]
@@ -72,7 +73,7 @@ class UnitDatabase(Database):
     def explained(self) -> AbstractContextManager[None]:
         return self.inner.explained()
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         return self.inner.mark()
 
     def migrate(self) -> AbstractContextManager[Connection]:

@@ -3,7 +3,19 @@
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, case, literal_column, null, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    literal_column,
+    null,
+    or_,
+    select,
+    update,
+)
 
 from ..errors import UnknownWorker
 from ..fleet_records import Worker
@@ -16,6 +28,7 @@ NO_SESSION = ""
 SILENCE = 60.0
 """A worker not heard of for so many seconds is not there."""
 
+_LOCK = select(workers).where(workers.c.id == bindparam("which")).with_for_update(key_share=True)
 _PAUSE_OVER = and_(workers.c.state == "paused", workers.c.until <= epoch_now())
 _PRESENT = case(
     (or_(workers.c.session == NO_SESSION, workers.c.seen_at < epoch_now() - SILENCE), "offline"),
@@ -53,9 +66,7 @@ def read_worker(conn: Connection, worker_id: str) -> Worker:
 
 def lock_worker(conn: Connection, worker_id: str) -> Row[Any]:
     """The worker as it is stored, which nobody else writes until this transaction ends."""
-    row = conn.execute(
-        select(workers).where(workers.c.id == worker_id).with_for_update(key_share=True)
-    ).one_or_none()
+    row = conn.execute(_LOCK, {"which": worker_id}).one_or_none()
     if row is None:
         raise unknown_worker(conn, worker_id)
     return row

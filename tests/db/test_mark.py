@@ -39,3 +39,15 @@ def test_a_mark_does_not_come_again(scene):
         seen.append(scene.store.mark())
         scene.job()
     assert len(set(seen)) == 5
+
+
+@pytest.mark.parametrize("kind", ["postgres"], indirect=True)
+def test_the_mark_of_tokens_changes_with_these_alone(scene):
+    marks = [scene.store.mark().tokens]
+    scene.job()
+    marks.append(scene.store.mark().tokens)
+    token, _ = scene.store.create_token("t", ["worker"])
+    marks.append(scene.store.mark().tokens)
+    scene.store.revoke_token(token.id)
+    marks.append(scene.store.mark().tokens)
+    assert [marks.index(mark) for mark in marks] == [0, 0, 2, 3]

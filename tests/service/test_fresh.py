@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tilewright.db import StoreUnavailable
+from tilewright.db.mark import Mark
 from tilewright.service.fresh import Fresh
 
 
@@ -20,10 +21,10 @@ class Marks:
     trouble: StoreUnavailable | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         with self.lock:
             self.looks += 1
-        seen = str(self.state)
+        seen = Mark(str(self.state))
         time.sleep(0.02)
         if self.trouble is not None:
             raise self.trouble
