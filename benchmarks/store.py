@@ -191,6 +191,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, nargs="+", default=[1_000, 1_000_000])
     parser.add_argument("--kinds", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
     parser.add_argument("--folder", type=Path, help="keeps the filled stores for the next time")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--fill", action="store_true", help="fill the stores and time nothing")
     said = parser.parse_args()
     for kind in said.kinds:
@@ -208,7 +209,7 @@ def main() -> None:
             for url, count in zip(urls, said.trials, strict=True):
                 filled(url, count)
             if not said.fill:
-                show(kind, said.trials, [measured(url) for url in urls])
+                show(kind, said.trials, [measured(url, said.repeats) for url in urls])
 
 
 def show(kind: str, counts: list[int], tables: list[dict[str, float]]) -> None:

@@ -67,7 +67,7 @@ class AsyncClient:
     freezes = AsyncVerb(schedule_verbs.freezes)
     changed_since = AsyncVerb(schedule_verbs.changed_since)
     retire = AsyncVerb(schedule_verbs.retire)
-    export_lines = AsyncVerb(schedule_verbs.export_lines)
+    export_lines = AsyncListing(schedule_verbs.export_lines)
     import_lines = AsyncVerb(schedule_verbs.import_lines)
 
     def __init__(

@@ -21,6 +21,7 @@ from ..measure.run_only.messages import (
 from .errors import AttachAgain
 from .lease_calls import failure_detail
 from .settings import Settings
+from .traces import traceparent
 
 BUILD_SECONDS = 60.0
 """Time to live of a build that is not renewed."""
@@ -94,6 +95,7 @@ def _run_input(item: LeaseItem, limits: Limits) -> RunInput:
         data=_artifact(item.data_sha256, item.data_bytes),
         limits=limits,
         best_seconds=item.best_seconds,
+        traceparent=traceparent(item.trace_id),
     )
 
 

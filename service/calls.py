@@ -66,11 +66,12 @@ Flow = Generator[Call, httpx.Response, T]
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A list in pages: `call` asks for the one with this token, `read` gives its entries and the next
-    token."""
+    """A list in pages: `call` asks for the one with this token, `read` gives its entries and the next token
+    of what `said` takes from the answer, its JSON."""
 
     call: Callable[[str | None], Call]
     read: Callable[[Any], tuple[Iterable[T], str | None]]
+    said: Callable[[httpx.Response], Any] = httpx.Response.json
 
 
 class Doing(Protocol):
@@ -173,7 +174,7 @@ class Listing(Generic[P, T]):
             pages = self._describe(*args, **kwargs)
             token: str | None = None
             while True:
-                entries, token = pages.read(client.do(pages.call(token)).json())
+                entries, token = pages.read(pages.said(client.do(pages.call(token))))
                 yield from entries
                 if token is None:
                     return
@@ -201,7 +202,7 @@ class AsyncListing(Generic[P, T]):
             pages = self._describe(*args, **kwargs)
             token: str | None = None
             while True:
-                entries, token = pages.read((await client.do(pages.call(token))).json())
+                entries, token = pages.read(pages.said(await client.do(pages.call(token))))
                 for entry in entries:
                     yield entry
                 if token is None:

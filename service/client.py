@@ -69,7 +69,7 @@ class Client:
     freezes = Verb(schedule_verbs.freezes)
     changed_since = Verb(schedule_verbs.changed_since)
     retire = Verb(schedule_verbs.retire)
-    export_lines = Verb(schedule_verbs.export_lines)
+    export_lines = Listing(schedule_verbs.export_lines)
     import_lines = Verb(schedule_verbs.import_lines)
 
     def __init__(

@@ -114,10 +114,10 @@ def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[i
     found = {500}
     if known:
         found |= {401, 403, 429, 503}
-    if "POST" in (route.methods or ()):
-        found |= {400, 409, 413, 415, 422, 507}
-    if CHANGING.intersection(route.methods or ()) - {"POST"}:
+    if CHANGING.intersection(route.methods or ()):
         found |= {409, 413, 415, 422, 507}
+    if "POST" in (route.methods or ()) or "requestBody" in operation:
+        found.add(400)
     if operation.get("parameters"):
         found.add(422)
     if "{" in route.path or route.name in NAMING:

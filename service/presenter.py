@@ -13,6 +13,7 @@ from ..db.moments import moment
 from ..db.records import Job, Known, Token, Trial
 from ..db.store import Store
 from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
+from .hardware_choice import ATTACHED_STATES, Needs
 from .views import (
     BestOfJob,
     BudgetView,
@@ -102,9 +103,23 @@ class Presenter:
         if stall.number is None:
             return f"{since}, waiting for its search"
         if stall.worker is None:
+            if self._lacks_builder(job):
+                return (
+                    f"{since}, waits for a builder: nobody makes the program of trial {stall.number}; "
+                    "attach one by `tilewright builder run`"
+                )
             return f"{since}, waiting for a worker to take trial {stall.number}"
         held = "" if stall.started else ", which holds"
         return f"{since}, waiting for worker {stall.worker}{held} trial {stall.number}"
+
+    def _lacks_builder(self, job: Job) -> bool:
+        """Whether only devices without a compiler measure the job, and nothing is built for them, nor being
+        built for anybody."""
+        there = [w for w in Needs.of(job).fitting(self._store.workers()) if w.hardware == job.hardware]
+        there = [w for w in there if w.state in ATTACHED_STATES]
+        if job.hardware is None or not there or not all(w.run_only for w in there):
+            return False
+        return not self._store.has_built(job.hardware) and not self._store.build_counts().started
 
     def _best_of(self, job: Job, known: Known) -> Trial | None:
         """Its fastest trial, or one that was known before it began and is faster."""

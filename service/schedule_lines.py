@@ -27,6 +27,7 @@ FORMAT = 1
 
 _FIELD = "tilewright_schedule"
 _PAGE = 200
+_PAGE_BYTES = 4 << 20
 
 
 class RecordReader(Protocol):
@@ -51,14 +52,27 @@ def export_lines(store: ScheduleStore) -> Iterator[str]:
     came; one that is damaged is left out, as lookups do."""
     after: str | None = None
     while True:
-        page = store.kept(after, _PAGE)
-        for kept in page.items:
-            line = line_of(kept)
-            if line is not None:
-                yield line
-        after = page.next
+        lines, after = export_page(store, after, _PAGE)
+        yield from lines
         if after is None:
             return
+
+
+def export_page(store: ScheduleStore, after: str | None, most: int) -> tuple[list[str], str | None]:
+    """The lines of at most so many schedules behind a key, as `ScheduleStore.kept` gives it, and the key of
+    the last where there are more. It ends after 4 MiB, so that a reader knows what to expect."""
+    page = store.kept(after, most)
+    lines: list[str] = []
+    size = 0
+    for kept in page.items:
+        if size >= _PAGE_BYTES:
+            return lines, after
+        line = line_of(kept)
+        if line is not None:
+            lines.append(line)
+            size += len(line)
+        after = json.dumps([kept.schedule.workload, kept.schedule.target, kept.schedule.hardware])
+    return lines, page.next
 
 
 def line_of(kept: KeptSchedule) -> str | None:

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
+
 from .best_lookup import BEST_SECONDS, RemoteSchedule, soon
 from .calls import Call, Flow, Pages, change, get
 from .exchange import ApiError
 from .schedule_views import (
+    NEXT_PAGE_HEADER,
     ChangedKeyView,
     ChangesView,
     ExplanationView,
@@ -128,10 +131,16 @@ def retire(trial: str, reason: str) -> Flow[ReportView]:
     return ReportView.model_validate(answer.json())
 
 
-def export_lines() -> Flow[list[str]]:
-    """All best-known schedules, a record a line."""
-    answer = yield Call("GET", f"{_PATH}/export", extra=60.0)
-    return [line for line in answer.text.split("\n") if line]
+def export_lines() -> Pages[str]:
+    """All best-known schedules, a record a line, page by page."""
+
+    def page(answer: httpx.Response) -> tuple[list[str], str | None]:
+        return [line for line in answer.text.split("\n") if line], answer.headers.get(NEXT_PAGE_HEADER)
+
+    def call(token: str | None) -> Call:
+        return get(f"{_PATH}/export", {"page_size": _LINES, "page_token": token}, 60.0)
+
+    return Pages(call, page, said=lambda answer: answer)
 
 
 def import_lines(lines: Iterable[str]) -> Flow[ImportView]:

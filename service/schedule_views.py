@@ -8,6 +8,9 @@ from pydantic import Field
 
 from .views import View
 
+NEXT_PAGE_HEADER = "Tilewright-Next-Page"
+"""With which token the next page of an export begins; absent at the last."""
+
 
 class SearchView(View):
     """How complete the search behind a schedule is."""

@@ -240,7 +240,7 @@ def audit(actor: str | None = None) -> Pages[AuditEntryView]:
 
 def segment(name: str) -> str:
     """A name as one path segment: an id that a user mistyped must not reach another route."""
-    if not name or not all(c.isalnum() or c in "_-" for c in name):
+    if not name.strip(".") or not all(c.isalnum() or c in "_-." for c in name):
         raise ValueError(f"{name!r} is no id; ids look like job_0123456789ab")
     return name
 

@@ -45,6 +45,7 @@ class RunInput(Message):
     data: ArtifactRef
     limits: Limits = field(default_factory=Limits)
     best_seconds: Positive | None = None
+    traceparent: Annotated[str, Size(64)] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,6 +190,7 @@ class Server:
         self.token = token
         self.identity: dict[str, str] = {}
         self.told_to_drain = False
+        self.trace = ""  # of the job that is measured, so that the server's log says so too
 
     def post(self, path: str, said: dict[str, Any]) -> Any:
         body = json.dumps({"protocol": PROTOCOL, **self.identity, **said}).encode()
@@ -198,6 +199,8 @@ class Server:
 
     def ask(self, path: str, body: bytes) -> bytes:
         headers = {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"}
+        if self.trace:
+            headers["traceparent"] = self.trace
         request = urllib.request.Request(self.url + path, body, headers)
         try:
             with OPENER.open(request, timeout=TIMEOUT_SECONDS) as response:
@@ -557,6 +560,7 @@ class Runner:
 
     def one(self, lease: dict[str, Any], item: dict[str, Any]) -> None:
         place = "/v1/leases/{}".format(lease["lease"])
+        self.server.trace = item.get("traceparent") or ""
         begun = time.monotonic()
         ready = self.fetched(item)
         if not isinstance(ready, Failed):

@@ -18,9 +18,16 @@ from ..context import Context, Ctx
 from ..errors import InvalidRequest, NoSchedule
 from ..paging import PageSize, PageToken, decode, encode
 from ..requests import ReportRequest
-from ..schedule_lines import export_lines
+from ..schedule_lines import export_lines, export_page
 from ..schedule_presenter import explain, nearby_view, schedule_view
-from ..schedule_views import ExplanationView, NearbysView, ReportView, SchedulesView, ScheduleView
+from ..schedule_views import (
+    NEXT_PAGE_HEADER,
+    ExplanationView,
+    NearbysView,
+    ReportView,
+    SchedulesView,
+    ScheduleView,
+)
 from ..workloads import SpecError
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=ChangeRoute)
@@ -38,6 +45,8 @@ Allow = Annotated[
     ),
 ]
 NEARBY = 32
+_EXPORTED = 50
+_LINES = "application/x-ndjson"
 _KINDS = (*ALLOWED, "default")
 
 
@@ -116,14 +125,29 @@ def list_nearby(
 
 
 @router.get("/export", response_class=Response)
-def export_schedules(context: Ctx, _: CanReadSchedules) -> StreamingResponse:
-    """All best-known schedules, a record a line, as they are imported elsewhere."""
+def export_schedules(
+    context: Ctx,
+    _: CanReadSchedules,
+    page_size: Annotated[
+        int | None, Query(ge=1, le=500, description="records of one page; without it, all in one answer")
+    ] = None,
+    page_token: PageToken = None,
+) -> Response:
+    """All best-known schedules, a record a line, as they are imported elsewhere; or a page of them, which
+    ends after 4 MiB and says in the header `Tilewright-Next-Page` with which token the next begins."""
+    if page_size is not None or page_token is not None:
+        place = decode("export", page_token)
+        after = None if place is None else json.dumps(place.split("_"))
+        found, key = export_page(context.store, after, page_size or _EXPORTED)
+        token = encode("export", None if key is None else "_".join(json.loads(key)))
+        headers = {} if token is None else {NEXT_PAGE_HEADER: token}
+        return Response("".join(line + "\n" for line in found), headers=headers, media_type=_LINES)
 
     def lines() -> Iterator[str]:
         for line in export_lines(context.store):
             yield line + "\n"
 
-    return StreamingResponse(lines(), media_type="application/x-ndjson")
+    return StreamingResponse(lines(), media_type=_LINES)
 
 
 @router.post("/{trial}:report")

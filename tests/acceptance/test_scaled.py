@@ -1,7 +1,8 @@
 """`make scaled`: the main job on PostgreSQL, two API processes, two search runners and a worker, and that
 nothing is left of them."""
 
-import os
+import contextlib
+import re
 import signal
 import subprocess
 import sys
@@ -48,32 +49,29 @@ def stop(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-def of(data: Path) -> list[list[str]]:
-    """Command lines of processes that have to do with this directory."""
+def of(data: Path) -> list[psutil.Process]:
+    """Processes that have to do with this directory."""
     found = []
     for process in psutil.process_iter(["cmdline", "cwd"]):
         words = process.info["cmdline"] or []
         if str(data) in " ".join(words) or str(process.info["cwd"]).startswith(str(data)):
-            found.append(words)
+            found.append(process)
     return found
 
 
-def abandoned() -> set[str]:
-    """Pieces of shared memory that no process has mapped: other servers of PostgreSQL may run here."""
-    there = set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-    for process in psutil.process_iter():
-        try:
+def shared(processes: list[psutil.Process]) -> set[Path]:
+    """The pieces of shared memory that these have mapped: other servers of PostgreSQL may run here."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(OSError):
             maps = Path(f"/proc/{process.pid}/maps").read_text()
-        except OSError:
-            continue
-        there -= {name for name in there if f"/dev/shm/{name}" in maps}
-    return there
+            found |= {Path(one) for one in re.findall(r"/dev/shm/\S+", maps)}
+    return found
 
 
 def test_the_main_job_in_the_scaled_form_which_leaves_nothing_and_goes_on_afterwards(
     data: Path, until: Any
 ) -> None:
-    before = abandoned()
     process, url = start(data)
     token = (data / "token").read_text().strip()
     with Client(url, token) as client:
@@ -82,9 +80,11 @@ def test_the_main_job_in_the_scaled_form_which_leaves_nothing_and_goes_on_afterw
         assert (done.state, done.progress.done) == ("completed", 8)
         lib = tw.build(topi.create(MATMUL), target="llvm", schedules=client)
         assert lib.schedule_source.kind == "exact"
+    memory = shared(of(data))
+    assert memory
     stop(process)
     until("the processes to end", lambda: of(data) == [], 10)
-    until("shared memory to be given back", lambda: abandoned() <= before, 10)
+    until("shared memory to be given back", lambda: not any(one.exists() for one in memory), 10)
     # Begun again, it knows what it knew.
     process, url = start(data)
     with Client(url, (data / "token").read_text().strip()) as client:

@@ -20,10 +20,10 @@ _FINAL = ("completed", "exhausted", "cancelled", "failed")
 _FAULTS_EXPLAIN = (
     # A search that was killed again and again without a result in between.
     r"its search ended (by signal 9|with its runner), \d+ times: .*",
-    # Candidates and fork servers that were killed or stood still.
-    r"(the first two|\d+) candidates .*",
-    r"no candidate .*",
-    r"nothing was measured.*",
+    # A reference that was killed or stood still for two candidates in a row.
+    r"no candidate can be measured: .*",
+    # So few trials that each of them was hit.
+    r"none of \d+ trials gave a time \(.*",
 )
 """Reasons for which a job may have failed."""
 

@@ -55,6 +55,7 @@ class FakeServer:
     calls: list[tuple[str, Any]] = field(default_factory=list)
     answers: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     headers: list[tuple[str, str]] = field(default_factory=list)
+    traces: dict[str, str | None] = field(default_factory=dict)
     url: str = ""
     renewed: threading.Event = field(default_factory=threading.Event)
     renew_seconds: float = 60.0
@@ -107,6 +108,7 @@ def server() -> Iterator[FakeServer]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             fake.headers.append((self.path, self.headers["Authorization"]))
+            fake.traces[self.path.rpartition(":")[2]] = self.headers["traceparent"]
             self._say(*fake.answer(self.path, body))
 
         def do_GET(self) -> None:
@@ -199,6 +201,21 @@ def data(func: PrimFunc, folder: Path) -> bytes:
     path = folder / "made"
     write_data(Reference.of(to_json(func), 0), path)
     return path.read_bytes()
+
+
+@native
+def test_what_is_said_of_a_candidate_carries_the_trace_of_its_job(
+    server: FakeServer, device: Device, tmp_path: Path
+) -> None:
+    func = topi.create({"op": "matmul", "m": 32, "n": 32, "k": 32})
+    trace = f"00-{'1' * 32}-{'2' * 16}-01"
+    server.add(program(func), data(func, tmp_path), traceparent=trace)
+    assert device.run()[0] == 0
+    assert (server.traces["/v1/workers"], server.traces["start"], server.traces["settle"]) == (
+        None,
+        trace,
+        trace,
+    )
 
 
 @native

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from service_harness import FACTS, HARDWARE, MATMUL, Api, Switch, problem, searched, serving_at
+from service_harness import (
+    FACTS,
+    HARDWARE,
+    MATMUL,
+    TRACE_ID,
+    Api,
+    FakeParser,
+    Switch,
+    problem,
+    searched,
+    serving_at,
+)
 
 from tilewright.db import Store
 from tilewright.db.fleet_records import NewWorker
 from tilewright.measure.messages import MeasureResult, WorkerHello
 from tilewright.measure.run_only.messages import BuildLease, RunLease
+from tilewright.service.presenter import Presenter
 from tilewright.service.settings import Settings
 
 SESSION = "5" * 32
@@ -329,3 +342,31 @@ def test_an_artifact_that_was_not_put_is_refused(scene: Scene) -> None:
     data, _ = scene.claim().json()["items"]
     answer = scene.settle(data, artifact=NOBODY)
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
+
+
+def stalled(scene: Scene, job: str) -> str | None:
+    presenter = Presenter(scene.api.store, FakeParser(), 0.02)
+    time.sleep(0.05)
+    shown = presenter.job(scene.api.store.job(job)).stalled
+    return None if shown is None else shown.partition(", ")[2]
+
+
+def test_a_job_for_which_nobody_builds_says_that_it_waits_for_a_builder(scene: Scene) -> None:
+    job = searched(scene.api.store, 1).id
+    assert stalled(scene, job) == (
+        "waits for a builder: nobody makes the program of trial 0; attach one by `tilewright builder run`"
+    )
+    data, program = scene.claim().json()["items"]
+    assert stalled(scene, job) == "waiting for a worker to take trial 0"
+    scene.make(data), scene.make(program)
+    assert stalled(scene, job) == "waiting for a worker to take trial 0"
+
+
+def test_a_device_that_only_runs_is_given_the_trace_of_the_job(scene: Scene) -> None:
+    searched(scene.api.store, 1, trace_id=TRACE_ID)
+    for item in scene.claim().json()["items"]:
+        scene.make(item)
+    said = {"protocol": 2, "worker": scene.worker, "session": SESSION, "max_items": 8, "wait_seconds": 0.0}
+    lease = scene.api.http.post("/v1/leases", json=said, headers=scene.device).json()
+    (item,) = RunLease.from_json(lease).items
+    assert item.traceparent is not None and item.traceparent.split("-")[1] == TRACE_ID
