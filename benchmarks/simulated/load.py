@@ -171,7 +171,11 @@ def _drive(scaled: Scaled, load: Load) -> list[dict[str, Any]]:
             json.dump(asdict(fleet), stdin)
         process.stdin = None
         processes.append(process)
-    answers = [process.communicate()[0] for process in processes]
+    try:
+        answers = [process.communicate()[0] for process in processes]
+    finally:
+        for process in processes:  # Ctrl-C: they would go on asking a server that is not there
+            process.kill()
     if any(process.returncode for process in processes):
         raise RuntimeError("a process of simulated workers failed")
     return [json.loads(answer) for answer in answers]
