@@ -27,16 +27,23 @@ class HistoryPart(Part):
         self, workload: str, target: str, hardware: str, codegen_version: str, limit: int = 10_000
     ) -> list[PastTrial]:
         check_limit(limit)
-        query = (
-            select(*_COLUMNS)
-            .join_from(jobs, trials, trials.c.job == jobs.c.id)
-            .where(*_of_key(workload, target, hardware), trials.c.codegen_version == codegen_version)
-            .where(trials.c.outcome.not_in(_NO_RESULT), ~_retired(hardware), ~is_doubted())
-            .order_by(jobs.c.seq.desc(), trials.c.number.desc())
-            .limit(limit)
-        )
+        key = _of_key(workload, target, hardware)
+        newest = select(jobs.c.id).where(*key).order_by(jobs.c.seq.desc())
+        found: list[PastTrial] = []
         with self._database.read() as conn:
-            return [_past(row) for row in conn.execute(query)][::-1]
+            # Job by job, so that no more is read and sorted than is asked for.
+            for job in conn.execute(newest).scalars().all():
+                query = (
+                    select(*_COLUMNS)
+                    .where(trials.c.job == job, trials.c.codegen_version == codegen_version)
+                    .where(trials.c.outcome.not_in(_NO_RESULT), ~_retired(hardware), ~is_doubted())
+                    .order_by(trials.c.number.desc())
+                    .limit(limit - len(found))
+                )
+                found += [_past(row) for row in conn.execute(query)]
+                if len(found) >= limit:
+                    break
+        return found[::-1]
 
     def past_searches(self, hardware: str, structure: str, limit: int = 32) -> list[PastSearch]:
         check_limit(limit)
