@@ -103,9 +103,10 @@ def extend_lease(conn: Connection, lease_id: str, ttl: float, now: float) -> Non
     conn.execute(_EXTEND, {"which": lease_id, "to_ttl": ttl, "to_expires": now + ttl})
 
 
-def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, now: float) -> None:
-    """Note that a worker was heard of; often is not always, for every write waits for the disk."""
-    if state != "offline" and now - seen_at < TOUCH_SECONDS:
+def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, ttl: float, now: float) -> None:
+    """Note that a worker was heard of that has leases of `ttl` seconds. Often is not always, for every write
+    waits for the disk; but so often that a lease does not expire meanwhile."""
+    if state != "offline" and now - seen_at < min(TOUCH_SECONDS, ttl / 2):
         return
     values: dict[str, Any] = {"seen_at": now}
     if state == "offline":

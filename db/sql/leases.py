@@ -50,7 +50,7 @@ class LeasePart(Part):
         with self._database.write() as conn:
             row = _claimant(conn, worker, session, hardware)
             now = now_of(conn)
-            touch_worker(conn, row.id, row.state, row.seen_at, now)
+            touch_worker(conn, row.id, row.state, row.seen_at, ttl, now)
             end_open_lease(conn, worker, "released", now)
             if row.state not in ("online", "offline"):
                 return None
@@ -61,7 +61,7 @@ class LeasePart(Part):
         with self._database.write() as conn:
             row = live_lease(conn, lease, session)
             rows, now = held_rows(conn, row)
-            touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
+            touch_worker(conn, row.worker, row.worker_state, row.seen_at, row.ttl, now)
             refuse_lost(row, now)
             item = next((each for each in rows if (each.id, each.granted) == (trial, attempt)), None)
             if item is None:
@@ -75,7 +75,7 @@ class LeasePart(Part):
         with self._database.write() as conn:
             row = live_lease(conn, lease, session)
             rows, now = held_rows(conn, row)
-            touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
+            touch_worker(conn, row.worker, row.worker_state, row.seen_at, row.ttl, now)
             if row.ending in ("settled", "released"):
                 return lease_state(row, rows, 0.0)
             refuse_lost(row, now)
@@ -108,7 +108,7 @@ class LeasePart(Part):
             row = live_lease(conn, lease, session, with_worker=True)
             lock_jobs_of_lease(conn, lease)
             rows, now = held_rows(conn, row)
-            touch_worker(conn, row.worker, row.worker_state, row.seen_at, now)
+            touch_worker(conn, row.worker, row.worker_state, row.seen_at, row.ttl, now)
             found = sort_out(row, rows, settlements, instead or {})
             store(conn, row, found.taken, now)
             state = renewed(conn, row, rows, found.trials, now)

@@ -31,7 +31,7 @@ def mark_silent_workers(conn: Connection, before: float, now: float) -> None:
 
 def mark_lost_worker(conn: Connection, lease: Row[Any], now: float) -> None:
     """The worker of a lease that expired, unless it was heard of since: it would have renewed."""
-    silent = workers.c.seen_at <= now - max(lease.ttl, TOUCH_SECONDS)
+    silent = workers.c.seen_at <= now - lease.ttl
     lost = workers.c.id == lease.worker, workers.c.state.in_(ATTACHED), silent
     for row in conn.execute(select(workers).where(*lost)).all():
         said = f"its lease {lease.id} expired, not heard of since {moment(row.seen_at)}"

@@ -37,6 +37,9 @@ def wait_until(what: str, holds: Callable[[], bool], seconds: float = 60) -> Non
         time.sleep(0.05)
 
 
+_MARK = "FLEET_OF_TESTS"
+"""Environment variable by which the processes of a fleet are found."""
+
 UNCHECKED = {"TILEWRIGHT_GOLDEN_EVERY": "0"}
 """A machine that runs tests is not steady, and none of these is about that."""
 
@@ -58,7 +61,8 @@ class Fleet:
         with (self.folder / log).open("ab") as sink:
             child = subprocess.Popen(
                 [*TILEWRIGHT, *arguments], stdin=subprocess.DEVNULL, stdout=sink, stderr=sink,
-                start_new_session=True, env={**ENVIRONMENT, **UNCHECKED, **self.settings, **more},
+                start_new_session=True,
+                env={**ENVIRONMENT, **UNCHECKED, _MARK: str(self.folder), **self.settings, **more},
             )  # fmt: skip
         self.children.append(child)
         return child
@@ -117,7 +121,10 @@ class Fleet:
         """Every process that this fleet's processes started and that still runs."""
         found = []
         for p in psutil.process_iter(["cmdline", "environ"]):
-            if str(self.folder) in " ".join(p.info["cmdline"] or []):
+            environ = p.info["environ"] or {}
+            if environ.get(_MARK) == str(self.folder) or str(self.folder) in " ".join(
+                p.info["cmdline"] or []
+            ):
                 found.append(p)
         return found
 

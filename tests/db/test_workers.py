@@ -1,10 +1,10 @@
+import time
 from dataclasses import replace
 
 import pytest
 
 from tilewright.db import Conflict, InvalidValue, NotFound, Superseded
 from tilewright.db.fleet_records import Worker
-from tilewright.db.sql import silence
 
 
 def test_a_worker_is_online_from_its_registration(scene):
@@ -136,8 +136,7 @@ def test_a_paused_worker_that_leaves_stays_paused(scene):
     assert (left.state, left.reason) == ("paused", "a fan is broken")
 
 
-def test_a_worker_whose_lease_expired_is_offline_without_waiting_for_its_silence(scene, monkeypatch):
-    monkeypatch.setattr(silence, "TOUCH_SECONDS", 0.01)
+def test_a_worker_whose_lease_expired_is_offline_without_waiting_for_its_silence(scene):
     worker = scene.worker()
     scene.searched(1)
     scene.lose(worker)
@@ -148,6 +147,20 @@ def test_a_worker_whose_lease_expired_is_offline_without_waiting_for_its_silence
 def test_a_worker_that_was_heard_of_after_its_lease_expired_is_online(scene):
     worker = scene.worker()
     scene.searched(1)
-    scene.lose(worker)
+    lease = scene.claim(worker)
+    scene.store.renew(lease.id, 1.0)
+    time.sleep(1.05)
+    scene.worker()
     scene.store.sweep(worker_silence=60.0)
     assert scene.store.worker(worker.id).state == "online"
+
+
+def test_a_worker_is_noted_so_often_that_its_lease_does_not_expire_meanwhile(scene):
+    worker = scene.worker()
+    scene.searched(1)
+    lease = scene.claim(worker)
+    scene.store.renew(lease.id, 0.5)
+    before = scene.store.worker(worker.id).seen_at
+    time.sleep(0.3)
+    scene.store.renew(lease.id, 0.5)
+    assert scene.store.worker(worker.id).seen_at > before
