@@ -7,8 +7,8 @@
 It takes leases over HTTP, fetches programs and data by their SHA-256, checks that before anything is run,
 runs each program in a confined child and reports its times. It executes nothing else that the server sends.
 SIGTERM drains; a second one stops at once. Exit codes: 0 drained, 1 failed, 2 no server, 3 the token is not
-enough, 5 superseded by a newer session of this name, 6 a file or folder that was named is wrong, 7 version
-refused, 8 another worker has the processors, 64 wrong usage.
+enough, 5 superseded by a newer session of this name, 6 a file or folder that was named is wrong or the
+name was removed, 7 version refused, 8 another worker has the processors, 64 wrong usage.
 """
 
 import argparse
@@ -265,6 +265,7 @@ FATAL = {
     "token-wrong": UNAUTHORIZED,
     "scope-missing": UNAUTHORIZED,
     "superseded": SUPERSEDED,
+    "name-retired": SETTING,
     "protocol-refused": VERSION_REFUSED,
 }
 

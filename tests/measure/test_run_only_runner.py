@@ -432,7 +432,13 @@ def test_a_lease_is_renewed_while_a_program_runs(server: FakeServer, device: Dev
 
 @pytest.mark.parametrize(
     ("code", "exit_code"),
-    [("token-wrong", 3), ("scope-missing", 3), ("superseded", 5), ("protocol-refused", 7)],
+    [
+        ("token-wrong", 3),
+        ("scope-missing", 3),
+        ("superseded", 5),
+        ("name-retired", 6),
+        ("protocol-refused", 7),
+    ],
 )
 def test_what_ends_a_runner_has_its_exit_code(
     server: FakeServer, device: Device, code: str, exit_code: int
