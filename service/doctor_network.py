@@ -147,8 +147,10 @@ class NetworkSteps:
         except (NotATilewright, SourceUnreachable) as error:
             raise Trouble(str(error), Exit.UNREACHABLE) from error
         except ApiError as error:
-            if error.status == 404:
+            if error.code == "not-found":
                 return f"{self.name!r} is new to the server"
+            if "/" in self.name:
+                return Warned(f"{self.name!r} holds a slash: over HTTP it is spoken of by its id alone")
             raise Trouble(str(error), Exit.UNREACHABLE) from error
         state, reason = known["state"], known["reason"]
         words = f"{self.name!r} is {state}" + (f": {reason}" if reason else "")

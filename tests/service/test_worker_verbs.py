@@ -161,6 +161,14 @@ def test_a_removed_worker_that_still_runs_is_told_to_end(api: Api, admin: Client
             source.register(replace(hello, session="6" * 32))
 
 
+def test_a_name_that_holds_a_slash_is_spoken_of_like_any_other(api: Api, tw: Command) -> None:
+    attach(api.store, "lab/rig 1")
+    assert tw("workers", "pause", "lab/rig 1") == (0, "lab/rig 1: paused (paused by token ops)\n", "")
+    assert tw("workers", "show", "lab/rig 2") == (
+        1, "", "tilewright: there is no worker 'lab%2Frig 2'; did you mean 'lab/rig 1'? workers: lab/rig 1\n"
+    )  # fmt: skip
+
+
 def test_a_worker_is_paused_by_the_command_line(api: Api, tw: Command) -> None:
     attach(api.store)
     code, out, err = tw("workers", "pause", "w1", "--for", "30m", "--note", "new fan")
