@@ -89,6 +89,10 @@ class Superseded(Conflict):
     """A newer session of the same worker has registered; the older one must end."""
 
 
+class NameRetired(Conflict):
+    """A worker attaches under a name that was removed, and is never used again."""
+
+
 class SettlementMismatch(StoreError):
     """The same attempt of a trial was settled before, with another result."""
 

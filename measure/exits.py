@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from .device_lock import DeviceBusy
 from .errors import MeasureError
-from .messages import NotATilewright, SourceUnreachable, Superseded, Unauthorized, VersionRefused
+from .messages import NameRetired, NotATilewright, SourceUnreachable, Superseded, Unauthorized, VersionRefused
 
 
 class Exit(IntEnum):
@@ -17,6 +17,7 @@ class Exit(IntEnum):
     UNREACHABLE = 2
     UNAUTHORIZED = 3
     SUPERSEDED = 5
+    SETTINGS = 6
     VERSION_REFUSED = 7
     DEVICE_BUSY = 8
 
@@ -26,6 +27,7 @@ _EXITS: tuple[tuple[type[Exception], Exit], ...] = (
     (SourceUnreachable, Exit.UNREACHABLE),
     (Unauthorized, Exit.UNAUTHORIZED),
     (Superseded, Exit.SUPERSEDED),
+    (NameRetired, Exit.SETTINGS),
     (VersionRefused, Exit.VERSION_REFUSED),
     (DeviceBusy, Exit.DEVICE_BUSY),
     (MeasureError, Exit.FAILED),

@@ -252,6 +252,10 @@ class Superseded(SourceError):
     """A newer session registered under this worker's name (409)."""
 
 
+class NameRetired(SourceError):
+    """This worker's name was removed, and never attaches again (409): another one would."""
+
+
 class VersionRefused(SourceError):
     """The service does not speak this worker's protocol (426). The message names the version it needs."""
 

@@ -117,11 +117,14 @@ def _alike(one: MeasureInput, other: MeasureInput) -> bool:
 
 
 def die_with_the_parent() -> None:
-    """Lets the closing of stdin kill this process, even in the middle of a long computation: the default
-    action of SIGIO is to terminate. A parent-death signal would not do: it watches a thread of the parent."""
+    """Lets the closing of stdin kill this process, even in the middle of a long computation, and on Linux
+    even while it is stopped; elsewhere by SIGIO, whose default action is to terminate. A parent-death signal
+    would not do: it watches a thread of the parent."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    if sys.platform == "linux":
+        fcntl.fcntl(0, fcntl.F_SETSIG, signal.SIGKILL)
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC | os.O_NONBLOCK)
 
 

@@ -7,7 +7,7 @@ import ssl
 import time
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from ..measure.exits import Exit
 from ..measure.messages import PROTOCOL, NotATilewright, SourceUnreachable
@@ -24,12 +24,13 @@ _SCOPES = ("worker", "admin")
 
 @dataclass(slots=True)
 class NetworkSteps:
-    """How far a worker with this token gets at this address."""
+    """How far a worker of this name and with this token gets at this address."""
 
     url: str
     token: str | None
     insecure_http: bool
     timeout: float
+    name: str = ""
     _transport: Transport | None = field(default=None, init=False)
     _said: dict[str, Any] = field(default_factory=dict, init=False)
 
@@ -42,6 +43,7 @@ class NetworkSteps:
             Step("protocol", self.protocol, ("server",)),
             Step("token accepted", self.accepted, ("server", "token")),
             Step("clock", self.clock, ("token accepted",)),
+            Step("name", self.free, ("token accepted",)),
         ]
 
     def close(self) -> None:
@@ -129,13 +131,34 @@ class NetworkSteps:
             return f"{found}, does not expire"
         left = token["expires_at"] - self._said["now"]
         words = f"{found}, expires in {left / 3600:.1f} h"
-        return Warned(words) if left < _SOON_SECONDS else words
+        return Warned(f"{words}; a worker ends with 3 then") if left < _SOON_SECONDS else words
 
     def clock(self) -> str | Warned:
         skew = self._said["sent"] - self._said["now"]
         words = f"this machine's is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the server's; "
         words += "no lease depends on it"
         return Warned(words) if abs(skew) > _SKEW_SECONDS else words
+
+    def free(self) -> str | Warned:
+        """Whether a worker may attach under its name, and whose session it would end."""
+        assert self._transport is not None, "this step stands on the server's"
+        try:
+            known = self._transport.request("GET", f"/v1/workers/{quote(self.name, safe='')}").json()
+        except (NotATilewright, SourceUnreachable) as error:
+            raise Trouble(str(error), Exit.UNREACHABLE) from error
+        except ApiError as error:
+            if error.code == "not-found":
+                return f"{self.name!r} is new to the server"
+            if "/" in self.name:
+                return Warned(f"{self.name!r} holds a slash: over HTTP it is spoken of by its id alone")
+            raise Trouble(str(error), Exit.UNREACHABLE) from error
+        state, reason = known["state"], known["reason"]
+        words = f"{self.name!r} is {state}" + (f": {reason}" if reason else "")
+        if state == "retired":
+            raise Trouble(f"{words}; a removed name is not used again, choose another", Exit.SETTINGS)
+        if state == "offline":
+            return words
+        return Warned(f"{words}; a worker that attaches under it ends the session that has it")
 
     @property
     def _port(self) -> int:

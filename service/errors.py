@@ -176,6 +176,7 @@ _TABLE: tuple[tuple[type[Exception], int, str, str, dict[str, str]], ...] = (
         {},
     ),
     (store.Superseded, 409, "superseded", "A newer session of this worker is attached", {}),
+    (store.NameRetired, 409, "name-retired", "The worker's name was removed", {}),
     (store.LeaseLost, 409, "lease-lost", "The lease is no longer this worker's", {}),
     (store.AlreadyComplete, 409, "already-complete", "The job has used its budget up", {}),
     (store.JobOver, 409, "job-over", "The job has ended", {}),

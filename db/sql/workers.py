@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from ..checks import check_text, check_word, check_worker
-from ..errors import Conflict, InvalidValue, Superseded
+from ..errors import Conflict, InvalidValue, NameRetired, Superseded
 from ..fleet_records import NewWorker, Worker
 from ..words import WORKER_STATES, WorkerState
 from .catalog import require_hardware
@@ -31,7 +31,7 @@ class WorkerPart(Part):
             named = select(workers).where(workers.c.name == worker.name)
             known = conn.execute(named.with_for_update(key_share=True)).one()
             if known.state == "retired":
-                raise Conflict(
+                raise NameRetired(
                     f"worker {worker.name} is retired ({known.reason}): attach it under another name"
                 )
             if known.pool != worker.pool and known.state in ATTACHED:

@@ -7,7 +7,8 @@
 It takes leases over HTTP, fetches programs and data by their SHA-256, checks that before anything is run,
 runs each program in a confined child and reports its times. It executes nothing else that the server sends.
 SIGTERM drains; a second one stops at once. Exit codes: 0 drained, 1 failed, 2 no server, 3 the token is not
-enough, 5 superseded by a newer session of this name, 7 version refused, 64 wrong usage.
+enough, 5 superseded by a newer session of this name, 6 a file or folder that was named is wrong or the
+name was removed, 7 version refused, 8 another worker has the processors, 64 wrong usage.
 """
 
 import argparse
@@ -38,13 +39,16 @@ from urllib.parse import urlsplit
 
 PROTOCOL = 2
 VERSION = "1"
-DRAINED, FAILED, UNREACHABLE, UNAUTHORIZED, SUPERSEDED, VERSION_REFUSED, USAGE = 0, 1, 2, 3, 5, 7, 64
+DRAINED, FAILED, UNREACHABLE, UNAUTHORIZED, SUPERSEDED, SETTING, VERSION_REFUSED, BUSY, USAGE = (
+    0, 1, 2, 3, 5, 6, 7, 8, 64
+)  # fmt: skip
 BATCH = 8
 TIMEOUT_SECONDS = 30.0
 OUTAGE_SECONDS, ATTACH_SECONDS = 600.0, 20.0
 MOST_ANSWER_BYTES = 16 << 20
 KEPT_DATA_FILES = 2
 FOLDERS = "tilewright-run-"
+LOCK_FOLDERS, LOCKS = ("/run/lock", "/tmp"), "tilewright-devices"
 NOBODY = 65534
 BESIDE_ARRAYS = 64 << 20  # what a program maps beside its arrays and its data
 NO_MEMORY = 12
@@ -261,6 +265,7 @@ FATAL = {
     "token-wrong": UNAUTHORIZED,
     "scope-missing": UNAUTHORIZED,
     "superseded": SUPERSEDED,
+    "name-retired": SETTING,
     "protocol-refused": VERSION_REFUSED,
 }
 
@@ -634,8 +639,15 @@ class Runner:
             say(str(trouble))
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Not with argparse's own 2, which would say that no server answers."""
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--url", help="the server")
     parser.add_argument("--token-file", help="file with a token of scope worker")
     parser.add_argument("--name", default=platform.node() or "device", help="the worker's name")
@@ -661,15 +673,20 @@ def main(arguments: list[str] | None = None) -> int:
 def start(said: argparse.Namespace) -> int:
     prefix = shlex.split(said.exec_prefix)
     if prefix:
-        prefix[0] = shutil.which(prefix[0]) or prefix[0]
+        found = shutil.which(prefix[0])
+        if found is None:
+            raise Stop(SETTING, f"the emulator {prefix[0]} is not there, or no program")
+        prefix[0] = found
+    for label in said.label:
+        if not label.partition("=")[0] or "=" not in label:
+            raise Stop(USAGE, f"--label must be key=value, got {label!r}")
     if bool(prefix) != bool(said.facts):
         raise Stop(
             USAGE, "--exec-prefix and --facts go together: this device's own facts are not an emulated one's"
         )
     facts = facts_of_this_device()
     if said.facts:
-        with open(said.facts) as file:
-            facts = json.load(file)
+        facts = facts_of_file(said.facts)
         # Times of an emulator must never be taken for those of the device itself.
         facts["vendor"] = "emulated by {}: {}".format(os.path.basename(prefix[0]), facts.get("vendor"))
     if said.probe:
@@ -690,7 +707,7 @@ def start(said: argparse.Namespace) -> int:
         with open(said.token_file) as file:
             token = file.read().strip()
     except OSError as error:
-        raise Stop(USAGE, f"the token file cannot be read: {error}") from None
+        raise Stop(SETTING, f"the token file {said.token_file} cannot be read: {error.strerror}") from None
     hello = {
         "name": said.name,
         "session": secrets.token_hex(16),
@@ -706,15 +723,72 @@ def start(said: argparse.Namespace) -> int:
         say("this system has no no_new_privs")
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt)
-    clean(said.work_dir or tempfile.gettempdir())
-    folder = tempfile.mkdtemp(prefix=FOLDERS, dir=said.work_dir)
-    try:
-        with open(os.path.join(folder, "lock"), "w") as lock:
+    with contextlib.ExitStack() as held:
+        for processor in sorted(os.sched_getaffinity(0)):
+            held.enter_context(lock_of(processor, said.name))
+        parent = said.work_dir or tempfile.gettempdir()
+        try:
+            clean(parent)
+            folder = tempfile.mkdtemp(prefix=FOLDERS, dir=parent)
+        except OSError as error:
+            raise Stop(SETTING, f"programs cannot be put into {parent}: {error.strerror}") from None
+        try:
+            lock = held.enter_context(open(os.path.join(folder, "lock"), "w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.chmod(folder, 0o755)  # an unprivileged child runs what lies there
             return Runner(Server(said.url, token), hello, prefix, folder).run()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def facts_of_file(path: str) -> dict[str, Any]:
+    """Hardware facts as --probe prints them, or these alone without the key around them."""
+    try:
+        with open(path) as file:
+            facts = json.load(file)
+    except (OSError, ValueError) as error:
+        raise Stop(SETTING, f"the facts in {path} cannot be read: {error}") from None
+    if isinstance(facts, dict) and isinstance(facts.get("hardware"), dict):
+        facts = facts["hardware"]
+    if not isinstance(facts, dict) or not isinstance(facts.get("architecture"), str):
+        raise Stop(SETTING, f"{path} holds no hardware facts as --probe prints them: no architecture")
+    return facts
+
+
+def lock_of(processor: int, name: str) -> IO[str]:
+    """The lock of a processor that workers of this machine share (measure/device_lock.py). It is let go of
+    with the file, or the end of this process."""
+    shared = next((f for f in LOCK_FOLDERS if os.access(f, os.W_OK | os.X_OK)), LOCK_FOLDERS[-1])
+    folder = os.environ.get("TILEWRIGHT_LOCK_FOLDER") or os.path.join(shared, LOCKS)
+    path = os.path.join(folder, f"cpu{processor}")
+    try:
+        if not os.path.isdir(folder):
+            os.mkdir(folder)
+            os.chmod(folder, 0o1777)
+        file = open_lock(path)
+    except OSError as error:
+        raise Stop(SETTING, f"the lock {path} cannot be opened: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        words = f"processor {processor} of this machine is in use by another worker ({path} says which): "
+        raise Stop(BUSY, words + "end that one, or start this one on other processors with taskset") from None
+    with contextlib.suppress(OSError):  # in vain where the file is another user's
+        file.truncate(0)
+        file.write(json.dumps({"pid": os.getpid(), "worker": name[:128]}))
+        file.flush()
+    return file
+
+
+def open_lock(path: str) -> IO[str]:
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    for access in (os.O_RDWR, os.O_RDONLY):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            return os.fdopen(os.open(path, access | flags), "r+" if access == os.O_RDWR else "r")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o666)
+    os.fchmod(descriptor, 0o666)
+    return os.fdopen(descriptor, "r+")
 
 
 def clean(parent: str) -> None:

@@ -76,6 +76,7 @@ def _findings(
         None if token is None else token.get_secret_value(),
         settings.insecure_http,
         settings.timeout,
+        setup.name,
     )
     machine = MachineSteps(setup)
     steps = [

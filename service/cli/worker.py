@@ -48,8 +48,8 @@ def run(
 
     SIGTERM drains: the candidate that runs is finished, the rest given back. A second one stops at once. Ends
     with 0 drained, 1 nothing can be measured here, 2 cannot reach a server, 3 the token is not enough, 5
-    superseded by a newer session of this name, 6 a setting is wrong, 7 the server does not speak this
-    version, 8 another worker has the device.
+    superseded by a newer session of this name, 6 a setting is wrong or the name was removed, 7 the server
+    does not speak this version, 8 another worker has the device.
     """
     settings = settings_of(
         url=url,

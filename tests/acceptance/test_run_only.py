@@ -80,7 +80,7 @@ class Board:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={"PATH": os.environ["PATH"]},
+                env={"PATH": os.environ["PATH"], "TILEWRIGHT_LOCK_FOLDER": str(self.folder / "locks")},
                 start_new_session=True,
             )
         self.fleet.children.append(child)

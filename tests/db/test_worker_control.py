@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from tilewright.db import Conflict, InvalidValue, LeaseLost
+from tilewright.db import Conflict, InvalidValue, LeaseLost, NameRetired
 from tilewright.db.errors import UnknownWorker
 from tilewright.db.sql import worker_rows
 
@@ -171,7 +171,7 @@ def test_a_removed_worker_loses_its_lease_and_its_name(scene, success):
     assert len(scene.claim(scene.worker("other")).items) == 1
     with pytest.raises(LeaseLost):
         scene.store.settle(lease.id, [success(lease.items[0])])
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(NameRetired) as caught:
         scene.worker(session="s2")
     assert str(caught.value) == (
         "worker rig is retired (removed by token ops: sold): attach it under another name"

@@ -31,6 +31,8 @@ from tilewright.compiler.target.cpus import CPUS
 from tilewright.compiler.target.features import known_features
 from tilewright.compiler.target.hardware import KEY_FIELDS
 from tilewright.measure import timing
+from tilewright.measure.device import Device as Processors
+from tilewright.measure.device_lock import DeviceLock
 from tilewright.measure.messages import PROTOCOL
 from tilewright.measure.reference import Reference
 from tilewright.measure.run_only import runner
@@ -161,7 +163,11 @@ class Device:
             stderr=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={"PATH": os.environ["PATH"], "SECRET": "1"},
+            env={
+                "PATH": os.environ["PATH"],
+                "SECRET": "1",
+                "TILEWRIGHT_LOCK_FOLDER": str(self.folder / "locks"),
+            },
         )
         self.children.append(child)
         return child
@@ -426,7 +432,13 @@ def test_a_lease_is_renewed_while_a_program_runs(server: FakeServer, device: Dev
 
 @pytest.mark.parametrize(
     ("code", "exit_code"),
-    [("token-wrong", 3), ("scope-missing", 3), ("superseded", 5), ("protocol-refused", 7)],
+    [
+        ("token-wrong", 3),
+        ("scope-missing", 3),
+        ("superseded", 5),
+        ("name-retired", 6),
+        ("protocol-refused", 7),
+    ],
 )
 def test_what_ends_a_runner_has_its_exit_code(
     server: FakeServer, device: Device, code: str, exit_code: int
@@ -453,6 +465,55 @@ def test_a_token_is_not_sent_in_the_clear(device: Device) -> None:
 def test_an_emulated_device_says_what_it_is(device: Device) -> None:
     code, said = device.run("--exec-prefix", "qemu-aarch64-static")
     assert code == 64 and "--exec-prefix and --facts go together" in said
+
+
+def test_facts_are_taken_as_the_probe_prints_them(device: Device, tmp_path: Path) -> None:
+    facts = {"architecture": "aarch64", "vendor": "0x41", "mcpu": "cortex-a53"}
+    keys = []
+    for number, said in enumerate((facts, {"hardware_key": "0" * 64, "hardware": facts})):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(said))
+        child = device.start("--exec-prefix", "/bin/true", "--facts", str(path), "--probe")
+        keys.append(json.loads(child.communicate()[0])["hardware_key"])
+    assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--label", "rpi3"], 64, "--label must be key=value, got 'rpi3'"),
+        (["--token-file", "/no/tok"], 6, "the token file /no/tok cannot be read: No such file or directory"),
+        (["--work-dir", "/no/dir"], 6, "programs cannot be put into /no/dir: No such file or directory"),
+        (
+            ["--exec-prefix", "no-emulator", "--facts", "x"],
+            6,
+            "the emulator no-emulator is not there, or no program",
+        ),
+        (
+            ["--exec-prefix", "/bin/true", "--facts", "/dev/null"],
+            6,
+            "the facts in /dev/null cannot be read: Expecting value: line 1 column 1 (char 0)",
+        ),
+    ],
+)
+def test_a_wrong_option_is_named_before_anything_is_attached(
+    server: FakeServer, device: Device, options: list[str], code: int, words: str
+) -> None:
+    assert device.run(*options) == (code, f"tilewright_runner: {words}\n")
+    assert server.calls == []
+
+
+def test_wrong_usage_does_not_end_like_a_server_that_is_away(device: Device) -> None:
+    code, said = device.run("--nmae", "board")
+    assert code == 64 and said.endswith("unrecognized arguments: --nmae board\n")
+
+
+def test_a_device_measures_one_thing_at_a_time(server: FakeServer, device: Device) -> None:
+    with DeviceLock(Processors.parse("cpu"), "other", device.folder / "locks").acquire():
+        code, said = device.run()
+    assert code == 8 and "is in use by another worker" in said
+    assert server.calls == []
+    assert device.run()[0] != 8
 
 
 def test_times_of_an_emulator_are_those_of_other_hardware(device: Device, tmp_path: Path) -> None:

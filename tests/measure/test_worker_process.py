@@ -58,6 +58,18 @@ def test_killing_the_worker_in_mid_trial_leaves_no_process(start: Start) -> None
     assert psutil.wait_procs(processes, timeout=5.0)[1] == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a stopped process takes no signal but SIGKILL")
+def test_killing_the_worker_leaves_no_process_that_stands_still(start: Start) -> None:
+    worker = start("misbehaving:behaves", "ignore_signals_and_hang")
+    read_until(worker, "start ignore_signals_and_hang")
+    assert wait_for(lambda: len(family(worker)) >= 2)
+    processes = family(worker)
+    for process in processes:
+        process.suspend()
+    worker.kill()
+    assert psutil.wait_procs(processes, timeout=5.0)[1] == []
+
+
 def test_killing_the_worker_while_a_reference_is_computed_leaves_no_process(start: Start) -> None:
     worker = start("misbehaving:HangsInTheServer", "succeed")
     read_until(worker, "start succeed")

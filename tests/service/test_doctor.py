@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_harness import Api
+from service_harness import Api, attach
 
 from tilewright.measure.device_lock import DeviceLock
 from tilewright.measure.exits import Exit
@@ -55,8 +55,8 @@ def test_a_warning_ends_nothing_and_the_first_failure_decides() -> None:
     assert [exit_of_findings(f) for f in ([], [warning], [warning, first, second])] == [0, 0, 3]
 
 
-def examined(url: str, token: str | None) -> dict[str, Finding]:
-    with closing(NetworkSteps(url, token, insecure_http=False, timeout=5.0)) as network:
+def examined(url: str, token: str | None, name: str = "rig") -> dict[str, Finding]:
+    with closing(NetworkSteps(url, token, insecure_http=False, timeout=5.0, name=name)) as network:
         steps = [Step("token", lambda: "there"), *network.steps()]
         return {finding.name: finding for finding in examine(steps)}
 
@@ -163,7 +163,10 @@ def test_a_token_of_another_scope_is_not_a_workers(api: Api) -> None:
 
 def test_a_token_that_expires_soon_is_a_warning(api: Api) -> None:
     found = examined(api.url, api.store.create_token("t", ["worker"], None, 3600.0)[1])["token accepted"]
-    assert (found.status, found.detail) == ("warning", "'t', scope worker, expires in 1.0 h")
+    assert (found.status, found.detail) == (
+        "warning",
+        "'t', scope worker, expires in 1.0 h; a worker ends with 3 then",
+    )
 
 
 def test_a_token_can_be_asked_what_it_is(api: Api) -> None:
@@ -180,6 +183,24 @@ def test_a_server_of_another_protocol_is_not_one_for_this_worker(protocol: Any) 
     with pytest.raises(Trouble) as trouble:
         steps.protocol()
     assert trouble.value.code == Exit.VERSION_REFUSED
+
+
+def test_a_name_that_was_removed_is_refused_and_one_that_is_attached_is_warned_of(api: Api) -> None:
+    def name_step() -> Finding:
+        return examined(api.url, api.store.create_token("t", ["worker"])[1], "w 1")["name"]
+
+    assert (name_step().status, name_step().detail) == ("ok", "'w 1' is new to the server")
+    attach(api.store, "w 1")
+    assert (name_step().status, name_step().detail) == (
+        "warning",
+        "'w 1' is online; a worker that attaches under it ends the session that has it",
+    )
+    api.store.remove_worker(api.store.find_worker("w 1").id, "token ops", "sold")
+    assert (name_step().status, name_step().detail, name_step().exit) == (
+        "failed",
+        "'w 1' is retired: removed by token ops: sold; a removed name is not used again, choose another",
+        Exit.SETTINGS,
+    )
 
 
 def setup_of(tmp_path: Path, **settings: Any) -> WorkerSetup:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from service_harness import (
 )
 
 from tilewright.db.fleet_records import NewWorker, Worker
-from tilewright.measure.messages import Drain, WorkerHello
+from tilewright.measure.messages import Drain, NameRetired, WorkerHello
 from tilewright.service.cli import run
 from tilewright.service.client import ApiError, Client
 from tilewright.service.hardware_choice import Needs, waits_for
@@ -156,6 +157,16 @@ def test_a_removed_worker_that_still_runs_is_told_to_end(api: Api, admin: Client
         admin.remove_worker("w1")
         with pytest.raises(Drain):
             source.lease(1, 0.0)
+        with pytest.raises(NameRetired, match=r"w1 is retired .* attach it under another name"):
+            source.register(replace(hello, session="6" * 32))
+
+
+def test_a_name_that_holds_a_slash_is_spoken_of_like_any_other(api: Api, tw: Command) -> None:
+    attach(api.store, "lab/rig 1")
+    assert tw("workers", "pause", "lab/rig 1") == (0, "lab/rig 1: paused (paused by token ops)\n", "")
+    assert tw("workers", "show", "lab/rig 2") == (
+        1, "", "tilewright: there is no worker 'lab%2Frig 2'; did you mean 'lab/rig 1'? workers: lab/rig 1\n"
+    )  # fmt: skip
 
 
 def test_a_worker_is_paused_by_the_command_line(api: Api, tw: Command) -> None:
