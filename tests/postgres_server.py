@@ -24,6 +24,7 @@ from urllib.parse import quote
 
 import psutil
 import psycopg
+from own_processes import SERVER_FOLDERS
 
 _WATCH = """
 import os, shutil, signal, sys, time
@@ -78,7 +79,7 @@ class PostgresServer:
         self._keep = ["keep"] if directory is not None else []
         if directory is not None:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._directory = directory or Path(tempfile.mkdtemp(prefix="tw-pg-", dir=_place(durable)))
+        self._directory = directory or Path(tempfile.mkdtemp(prefix=SERVER_FOLDERS, dir=_place(durable)))
         self._last_signal = signal.SIGINT if durable or directory is not None else signal.SIGQUIT
         self._data = self._directory / "data"
         self._server: subprocess.Popen[bytes] | None = None

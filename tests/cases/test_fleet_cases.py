@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
+from own_processes import own_children
 from service_harness import FACTS, HARDWARE, Api, searched
 
 from tilewright import topi
@@ -103,7 +103,7 @@ def test_f13_a_kernel_that_gives_its_argument_back_leaves_nothing_behind() -> No
         item = _copy()
         for n in range(5):
             assert runner.measure(replace(item, item=f"warm{n}")).failure is None
-        (server,) = psutil.Process().children()
+        (server,) = own_children()
         before = server.memory_info().rss
         for n in range(40):
             assert runner.measure(replace(item, item=f"trial{n}")).failure is None
@@ -126,4 +126,4 @@ def test_f14_a_runner_is_closed_in_any_order_and_may_be_used_again() -> None:
     assert runner.measure(item).seconds == 0.5
     runner.close()
     runner.close()
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children(recursive=True) == []

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from own_processes import own_children
 
 from tilewright.measure.messages import Limits, MeasureInput
 from tilewright.measure.runner import Runner
@@ -34,4 +34,4 @@ def runner() -> Iterator[Runner]:
     """One fork server for all the tests of a module: each test shows that it outlived the one before."""
     with Runner("misbehaving:behaves") as runner:
         yield runner
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children(recursive=True) == []

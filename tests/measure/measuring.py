@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import psutil
+from own_processes import own_children
 
 from tilewright.measure.messages import Failure, MeasureInput, MeasureResult
 
@@ -20,4 +21,4 @@ def failure_of(result: MeasureResult) -> Failure:
 
 def servers() -> list[psutil.Process]:
     """The fork servers of this process, in the order of their start."""
-    return psutil.Process().children()
+    return own_children()

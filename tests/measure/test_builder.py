@@ -11,6 +11,7 @@ from dataclasses import replace
 import psutil
 import pytest
 from measuring import MakeItem, failure_of, servers
+from own_processes import own_children
 
 from tilewright.compiler.target.hardware import usable_cores
 from tilewright.measure.builder import MOST_BUILDS
@@ -36,7 +37,7 @@ DESCRIBED = {
 def runner() -> Iterator[Runner]:
     with Runner("misbehaving:Builds") as runner:
         yield runner
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children(recursive=True) == []
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from own_processes import own_children
 
 from tilewright.compiler import topi
 from tilewright.compiler.codegen.dims import params_of
@@ -51,7 +51,7 @@ def bench() -> Iterator[Workbench]:
     """One for all tests: each shows that it outlived the one before."""
     with Workbench() as made:
         yield made
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children(recursive=True) == []
 
 
 def made(bench: Workbench, what: BuildInput, folder: Path, most: int = PLENTY) -> Failure | bytes:
@@ -113,7 +113,7 @@ def test_an_artifact_beyond_its_limit_is_a_failure(bench: Workbench, tmp_path: P
 
 def test_a_building_process_that_died_is_replaced(bench: Workbench, tmp_path: Path) -> None:
     made(bench, item(), tmp_path)
-    for child in psutil.Process().children():
+    for child in own_children():
         child.kill()
         child.wait()
     assert isinstance(made(bench, item(), tmp_path), bytes)

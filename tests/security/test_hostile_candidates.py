@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from own_processes import own_children
 
 from tilewright.measure import landlock
 from tilewright.measure.messages import Limits, MeasureInput
@@ -24,7 +24,7 @@ ROOT = os.geteuid() == 0
 def runner() -> Iterator[Runner]:
     with Runner("escapes:Escapes") as runner:
         yield runner
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children(recursive=True) == []
 
 
 def item(behaviour: str, limits: Limits | None = None, **trace: Any) -> MeasureInput:
@@ -72,7 +72,7 @@ def test_it_reads_no_memory_and_no_environment_of_the_worker(runner: Runner) -> 
 
 
 def test_it_signals_nobody(runner: Runner) -> None:
-    (server,) = psutil.Process().children()
+    (server,) = own_children()
     assert [attempted(runner, ("signal", pid)) for pid in (os.getpid(), server.pid)] == [
         {"signal": "PermissionError"},
         {"signal": "PermissionError"},
@@ -139,7 +139,7 @@ def test_it_inherits_no_descriptor_and_no_environment(runner: Runner) -> None:
 
 
 def test_a_flood_of_output_is_read_and_forgotten(runner: Runner) -> None:
-    (server,) = psutil.Process().children()
+    (server,) = own_children()
     before = server.memory_info().rss
     failure = runner.measure(item("flood", Limits(10.0, 1.0, 1 << 30))).failure
     assert failure is not None
@@ -148,7 +148,7 @@ def test_a_flood_of_output_is_read_and_forgotten(runner: Runner) -> None:
 
 
 def test_leaving_its_group_does_not_save_it(runner: Runner) -> None:
-    (server,) = psutil.Process().children()
+    (server,) = own_children()
     failure = runner.measure(item("setsid", Limits(10.0, 0.3, 1 << 30))).failure
     assert failure is not None and failure.kind == "run_timeout"
     assert server.children(recursive=True) == []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
+from own_processes import own_children
 from service_harness import FakeParser
 
 from tilewright.db import Store
@@ -52,4 +53,4 @@ def until(holds: Callable[[], bool], seconds: float = 8.0) -> None:
 
 
 def processes() -> list[psutil.Process]:
-    return psutil.Process().children(recursive=True)
+    return own_children(recursive=True)

@@ -151,9 +151,9 @@ def fills(http):
 
 def kept_and_goes_on(http, taken, answer, make_room):
     assert (answer.status_code, answer.json()["code"]) == (507, "store-full")
-    known = http.get("/v1/jobs", params={"limit": 100})
+    known = http.get("/v1/jobs", params={"page_size": 500})
     assert known.status_code == 200
-    assert sorted(job["id"] for job in known.json()["items"]) == sorted(taken)
+    assert sorted(job["id"] for job in known.json()["jobs"]) == sorted(taken)
     make_room()
     assert posted(http, 5_000).status_code == 202
 

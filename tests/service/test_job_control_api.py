@@ -12,6 +12,7 @@ from tilewright.db import Store
 from tilewright.db.records import Job
 from tilewright.db.words import FINAL_JOB_STATES, JOB_STATES
 from tilewright.service.client import ApiError, Client
+from tilewright.service.search_process import Invocation
 
 COMPLETE = (409, "already-complete", "The job has used its budget up")
 CONFLICT = (409, "conflict", "The request is out of date")
@@ -265,5 +266,6 @@ class Watching(Children):
         super().__init__(script)
         self.url = f"sqlite:///{store._database.inner.path}"  # type: ignore[attr-defined]
 
-    def __call__(self, job: str, epoch: int) -> list[str]:
-        return [*super().__call__(job, epoch), self.url, job, str(epoch)]
+    def __call__(self, job: str, epoch: int) -> Invocation:
+        command = super().__call__(job, epoch)
+        return command._replace(arguments=(*command.arguments, self.url, job, str(epoch)))

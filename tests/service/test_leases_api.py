@@ -87,6 +87,7 @@ def test_an_attached_worker_is_listed(api: Api, caller: Caller) -> None:
         "trial": None,
         "settled": 0,
         "failed": 0,
+        "run_only": False,
     }
 
 

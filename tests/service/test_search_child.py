@@ -18,4 +18,4 @@ def test_a_search_whose_database_is_gone_says_so_in_words(tmp_path: Path) -> Non
         timeout=60,
         env=ENVIRONMENT,
     )
-    assert (ended.returncode, ended.stderr) == (75, f"{tmp_path}/gone.db: there is no such database\n")
+    assert (ended.returncode, ended.stderr) == (69, f"{tmp_path}/gone.db: there is no such database\n")

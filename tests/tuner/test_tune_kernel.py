@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import psutil
 import pytest
+from own_processes import own_children
 
 from tilewright.compiler import te
 from tilewright.compiler.build import build
@@ -89,7 +89,7 @@ def test_a_tuned_schedule_is_found_for_the_program_under_other_names(
 
 
 def test_tuning_leaves_no_process_behind(record: TuningRecord) -> None:
-    assert (record.job is not None, psutil.Process().children(recursive=True)) == (True, [])
+    assert (record.job is not None, own_children(recursive=True)) == (True, [])
 
 
 def rows_and_columns(sch: Schedule) -> None:

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
+from own_processes import own_children
 
 import tilewright as tw
 from tilewright.compiler import te
@@ -109,11 +109,11 @@ def test_a_compiler_that_takes_too_long_is_stopped_with_its_children(
     compiler.chmod(0o755)
     monkeypatch.setenv("PATH", str(compiler.parent))
     monkeypatch.setattr(c_compile, "TIME_LIMIT", 0.3)
-    known = set(psutil.Process().children(recursive=True))
+    known = set(own_children(recursive=True))
     with pytest.raises(BuildError, match=r"the C compiler was stopped after 0\.3 s: unroll less"):
         generator.load(generator.lower(double, HOST), HOST)
     deadline = time.monotonic() + 5
-    while left := [p for p in set(psutil.Process().children(recursive=True)) - known if p.is_running()]:
+    while left := [p for p in set(own_children(recursive=True)) - known if p.is_running()]:
         assert time.monotonic() < deadline, left
     assert list(temporary.iterdir()) == [compiler.parent]
 
