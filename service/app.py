@@ -126,6 +126,8 @@ def bare_app() -> FastAPI:
         version=version("tilewright"),
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
+        # Behind whatever ends TLS they lead to plain http, and tokens with them.
+        redirect_slashes=False,
         generate_unique_id_function=_operation_id,
         dependencies=[Depends(check_query)],
     )

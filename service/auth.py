@@ -194,6 +194,9 @@ def address_of(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
+_OF_PROXIES = frozenset({"forwarded", "via", "x-real-ip"})
+
+
 def _distrust(headers: Headers, bound_host: str) -> str | None:
     """Why a request without a token is not surely of this machine, or None."""
     if not is_loopback(bound_host):
@@ -202,7 +205,7 @@ def _distrust(headers: Headers, bound_host: str) -> str | None:
     if not is_loopback(_hostname(f"//{host}")):
         return f"its Host header says {host[:80]!r}, not a loopback name"
     for name in headers:
-        if name == "forwarded" or name.startswith("x-forwarded-"):
+        if name in _OF_PROXIES or name.startswith("x-forwarded-"):
             return f"its {name} header says that it came through a proxy"
     origin = headers.get("origin")
     if origin is not None and not is_loopback(_hostname(origin)):

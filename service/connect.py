@@ -1,9 +1,11 @@
-"""`connect(url)`: where a program looks best-known schedules up, a database file or a server."""
+"""`connect(url)`: where a program looks best-known schedules up, a database or a server."""
 
 from __future__ import annotations
 
-from ..db import Store, open_store
+from ..db import Store, open_store, shown
 from .client import Client
+
+_DATABASES = ("sqlite", "postgresql", "postgresql+psycopg", "postgres")
 
 
 def connect(
@@ -12,18 +14,19 @@ def connect(
     """A source of schedules for `tilewright.build(…, schedules=…)` and a store for `tilewright.tune(…,
     store=…)`.
 
-    `sqlite:///relative.db` and `sqlite:////absolute.db` open (and, with `create`, make) a database, which
-    needs the extra `tilewright[store]`; `http://host:port` is a tilewright server. A server is asked when a
-    schedule is wanted, not here. Raises ModuleNotFoundError naming the extra, and ValueError for another kind
-    of URL.
+    `sqlite:///relative.db`, `sqlite:////absolute.db` and `postgresql://user:password@host:port/database` open
+    (and, with `create`, make or fill) a database, which needs the extra `tilewright[store]` or
+    `tilewright[postgres]`; `http://host:port` is a tilewright server. A server is asked when a schedule is
+    wanted, not here. Raises ModuleNotFoundError naming the extra, and ValueError for another kind of URL.
     """
     if not isinstance(url, str):
         raise TypeError(f"connect takes a URL such as sqlite:///tilewright.db, got {type(url).__name__}")
     scheme = url.partition(":")[0]
     if scheme in ("http", "https"):
         return Client(url, token, insecure_http=insecure_http)
-    if scheme == "sqlite":
+    if scheme in _DATABASES:
         return open_store(url, create=create)
     raise ValueError(
-        f"{url!r} is neither a database nor a server; expected sqlite:///tilewright.db or http://host:port"
+        f"{shown(url)!r} is neither a database nor a server; expected sqlite:///tilewright.db, "
+        "postgresql://user:password@host:port/database or http://host:port"
     )

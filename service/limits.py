@@ -76,6 +76,7 @@ class BodyLimits:
         body = b"".join(chunks)
         if body and (not is_artifact or method == "PUT"):
             _check_media_type(headers.get("content-type"), _BYTES if is_artifact else _JSON)
+            _check_encoding(headers.get("content-encoding", ""))
         return body
 
 
@@ -118,6 +119,11 @@ def _check_media_type(media_type: str | None, wanted: str) -> None:
     for parameter in parameters:
         if parameter.startswith("charset=") and parameter.strip('"').removeprefix("charset=") != "utf-8":
             raise NotJson(f"the body must be UTF-8, its Content-Type says {parameter[:80]!r}")
+
+
+def _check_encoding(encoding: str) -> None:
+    if encoding.strip().lower() not in ("", "identity"):
+        raise NotJson(f"the body's Content-Encoding is {encoding[:80]!r}; it must be sent as it is")
 
 
 def _check_depth(value: Any, max_depth: int) -> None:

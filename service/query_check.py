@@ -1,7 +1,9 @@
-"""A query parameter that no route knows is refused: a misspelt filter that is ignored gives a wrong list."""
+"""A query parameter that no route knows, or that stands twice, is refused: a filter that is ignored gives a
+wrong list."""
 
 from __future__ import annotations
 
+from collections import Counter
 from difflib import get_close_matches
 
 from fastapi import Request
@@ -17,7 +19,8 @@ async def check_query(request: Request) -> None:
     if not request.url.query or not isinstance(route, APIRoute) or route.path in OPEN_PATHS:
         return
     known = _known(route)
-    for name in request.query_params:
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in given.items():
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}? " if close else ""
@@ -25,6 +28,8 @@ async def check_query(request: Request) -> None:
             raise InvalidRequest.parameter(
                 name[:80], f"unknown query parameter; {hint}known parameters: {names}"
             )
+        if count > 1:
+            raise InvalidRequest.parameter(name, f"stands {count} times in the query; say it once")
 
 
 def _known(route: APIRoute) -> tuple[str, ...]:

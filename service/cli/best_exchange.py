@@ -60,7 +60,8 @@ def import_(
 ) -> None:
     """Take records of another store in. Bad lines are named and skipped; the command then ends with 1."""
     try:
-        read = file.open(encoding="utf-8")
+        # What is no text becomes U+FFFD, which fails the digest of its line: the others are taken.
+        read = file.open(encoding="utf-8", errors="replace")
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}", Exit.USAGE) from error
     with read, opened(url, db, token_file, insecure_http, create=True) as source:

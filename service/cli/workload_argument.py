@@ -65,7 +65,7 @@ def _json_of(workload: str) -> dict[str, Any]:
             ) from error
     try:
         spec = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"workload: not JSON: {error}", Exit.USAGE) from error
     if not isinstance(spec, dict):
         raise CommandError("workload: expected a JSON object with a key 'op' or 'tilewright'", Exit.USAGE)

@@ -133,6 +133,8 @@ def test_a_worker_route_without_a_token_is_401_naming_what_would_do(api: Api) ->
             "its Host header says '127.0.0.1.evil.example:80', not a loopback name",
         ),
         ({"Forwarded": "for=10.0.0.1"}, "its forwarded header says that it came through a proxy"),
+        ({"Via": "1.1 proxy"}, "its via header says that it came through a proxy"),
+        ({"X-Real-IP": "127.0.0.1"}, "its x-real-ip header says that it came through a proxy"),
         (
             {"X-Forwarded-For": "127.0.0.1"},
             "its x-forwarded-for header says that it came through a proxy",

@@ -229,6 +229,19 @@ def test_the_command_line_carries_records_to_another_store_and_checks_them(
     assert run(["best", "check", "--db", other]) == 0
 
 
+def test_a_line_that_is_no_text_is_named_and_the_others_are_taken(
+    store: Store, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(store, plus(12), 1e-3)
+    lines, other = tmp_path / "bests.jsonl", f"sqlite:///{tmp_path}/other.db"
+    assert run(["best", "export", "--db", url, "--out", str(lines)]) == 0
+    lines.write_bytes(b"\xff\xfe\n" + lines.read_bytes())
+    assert run(["best", "import", str(lines), "--db", other]) == 1
+    said = capsys.readouterr()
+    assert said.out == "1 best, 0 challenger, 0 slower, 0 known, 1 refused\n"
+    assert said.err.startswith(f"{lines}:1: is not JSON: ")
+
+
 RESULTS_T4: dict[str, Any] = {
     "type": "object",
     "properties": {

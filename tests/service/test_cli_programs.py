@@ -202,6 +202,8 @@ def test_a_list_of_tasks_that_is_none_ends_with_64(tmp_path: Path, tasks: str, m
     [
         ('{"op": "mathmul"}', "workload: unknown operator 'mathmul'; known: matmul"),
         ("{", "workload: not JSON: Expecting property name enclosed in double quotes"),
+        ('{"op": ' + 5000 * "9" + "}", "workload: not JSON: Exceeds the limit (4300 digits)"),
+        ('{"op": ' + 50_000 * "[", "workload: not JSON: maximum recursion depth exceeded"),
         ("matmul", "workload 'matmul' is neither JSON (it would begin with a brace), nor file.py:function"),
         (
             "kernels.py:tiny",

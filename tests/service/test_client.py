@@ -549,8 +549,19 @@ def test_connect_to_something_else_is_refused_with_what_is_right() -> None:
         connect("tilewright.db")
     assert str(refused.value) == (
         "'tilewright.db' is neither a database nor a server; "
-        "expected sqlite:///tilewright.db or http://host:port"
+        "expected sqlite:///tilewright.db, postgresql://user:password@host:port/database or http://host:port"
     )
+
+
+def test_connect_to_postgresql_gives_its_store(postgres_url: str) -> None:
+    with connect(postgres_url) as source:
+        assert source.best(HEX, HEX, HEX) is None
+
+
+def test_connect_does_not_show_the_password_of_what_it_refuses() -> None:
+    with pytest.raises(ValueError) as refused:
+        connect("mysql://tuner:hunter2@db.example/tuner")
+    assert str(refused.value).startswith("'mysql://tuner:***@db.example/tuner' is neither a database")
 
 
 def test_trials_that_come_while_a_worker_waits_reach_it(api: Api, source: WorkerClient) -> None:

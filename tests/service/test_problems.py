@@ -148,6 +148,10 @@ def test_a_body_that_grows_too_large_as_it_comes_is_refused(store: Store) -> Non
             {"Content-Type": "application/json; charset=latin-1"},
             "the body must be UTF-8, its Content-Type says 'charset=latin-1'",
         ),
+        (
+            {**JSON, "Content-Encoding": "gzip"},
+            "the body's Content-Encoding is 'gzip'; it must be sent as it is",
+        ),
     ],
 )
 def test_a_body_that_does_not_say_it_is_json_is_refused(
@@ -167,6 +171,20 @@ def test_a_body_that_is_no_object_is_refused(api: Api) -> None:
     assert _post(api, "[]").json()["errors"] == [
         {"pointer": "", "detail": "should be a valid dictionary or object to extract fields from, got []"}
     ]
+
+
+def test_a_query_parameter_that_stands_twice_is_refused(api: Api) -> None:
+    detail = "stands 2 times in the query; say it once"
+    assert api.http.get("/v1/jobs?state=completed&state=running").json()["errors"] == [
+        {"parameter": "state", "detail": detail}
+    ]
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs/", "/v1/workers/", "/livez/"])
+def test_a_path_with_a_slash_at_its_end_is_no_route_and_leads_nowhere(api: Api, path: str) -> None:
+    for method in ("GET", "POST"):
+        answer = api.http.request(method, path, follow_redirects=False)
+        assert (answer.status_code, answer.json()["code"]) == (404, "route-not-found")
 
 
 def test_a_query_parameter_that_no_route_knows_is_refused(api: Api) -> None:
