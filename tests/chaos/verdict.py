@@ -151,6 +151,8 @@ def _bests(evidence: Evidence) -> Iterator[str]:
     duelled = {
         job for duel in evidence.duels for job in (duel["job"], *map(_job_of, json.loads(duel["times"])))
     }
+    # Of a job that had final rounds only their winner is set against another job's.
+    winners = {trial["job"]: trial["id"] for trial in evidence.trials if trial["first_seconds"] is not None}
     for key in {_key(jobs[trial["job"]]) for trial in _servable(evidence)} - standing.keys():
         yield f"there is a checked trial for {key} and no best-known schedule"
     for key, row in standing.items():
@@ -170,6 +172,7 @@ def _bests(evidence: Evidence) -> Iterator[str]:
             else:
                 waits = row["challenger"] is not None and row["challenger_seconds"] <= rival["seconds"]
                 decided = waits or (rival["candidate_key"], key) in timed or rival["job"] in duelled
+                decided = decided or winners.get(rival["job"], rival["id"]) != rival["id"]
             if not decided and rival["candidate_key"] != best["candidate_key"]:
                 yield (
                     f"the best-known schedule of {key} has {row['seconds']} s, and trial {rival['id']} has "
