@@ -11,6 +11,8 @@ import sys
 import threading
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where what tests of several folders share stands
+
 from dispatching import writing_starts
 from service_harness import FakeParser
 
