@@ -406,8 +406,9 @@ def test_a_killed_runner_takes_its_program_with_it(server: FakeServer, device: D
     child = device.start()
 
     def programs() -> list[psutil.Process]:
+        place = device.folder / "work"
         found = psutil.process_iter(["cmdline"])
-        return [p for p in found if (p.info["cmdline"] or [""])[0].startswith(f"{device.folder}/work/")]
+        return [p for p in found if place in Path((p.info["cmdline"] or [""])[0]).parents]
 
     while not programs():
         time.sleep(0.01)
