@@ -21,6 +21,13 @@ MAIN = "from tilewright.service.cli import main; main()"
 LONG = 60.0
 
 
+def _serves(process: psutil.Process) -> bool:
+    try:
+        return "tilewright.service.api_child" in process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie, too
+        return False
+
+
 @dataclass(frozen=True)
 class Served:
     process: subprocess.Popen[bytes]
@@ -29,7 +36,7 @@ class Served:
     def children(self) -> list[int]:
         """Process ids of those that serve the API."""
         children = psutil.Process(self.process.pid).children()
-        return sorted(c.pid for c in children if "tilewright.service.api_child" in c.cmdline())
+        return sorted(c.pid for c in children if _serves(c))
 
     def answers(self) -> bool:
         """A connection of its own, which any of the processes may take."""

@@ -10,6 +10,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.config import SchemathesisConfig
+from schemathesis.specs.openapi.checks import negative_data_rejection
 from service_harness import FakeDispatcher, FakeParser, Switch, searched
 
 from tilewright.db import open_store
@@ -56,7 +57,10 @@ long = settings(fast, max_examples=100, derandomize=False)
 
 def _call(case: Any, token: str | None) -> None:
     headers = {"Host": "127.0.0.1"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    case.call_and_validate(headers=headers)
+    answer = case.call(headers=headers)
+    # Arrays and objects are strings in a URL, or nothing: what was meant to be wrong may be right as sent.
+    lost = any(isinstance(value, list | dict) for value in (case.query or {}).values())
+    case.validate_response(answer, headers=headers, excluded_checks=[negative_data_rejection] if lost else [])
 
 
 @schema.parametrize()
