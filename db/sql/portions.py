@@ -5,17 +5,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
+from ..words import OPEN_OUTCOMES
 from .tables import jobs, trials, workers
 from .turns import measurable, serves
 from .worker_rows import NO_SESSION, SILENCE
 
 
 def portion(conn: Connection, worker: Row[Any], most: int, now: float) -> int:
-    """Of what waits for workers of this kind, the part of each of those that are there; at least 1."""
+    """Of what waits for workers of this kind or is with them, the part of each that is there; at least 1."""
     fellows = _present(conn, worker.hardware, now)
     if most == 1 or fellows <= 1:
         return most
-    return max(1, min(most, -(-_waiting(conn, worker, most * fellows) // fellows)))
+    return max(1, min(most, -(-_open(conn, worker, most * fellows) // fellows)))
 
 
 def _present(conn: Connection, hardware: str, now: float) -> int:
@@ -25,10 +26,11 @@ def _present(conn: Connection, hardware: str, now: float) -> int:
     return found
 
 
-def _waiting(conn: Connection, worker: Row[Any], enough: int) -> int:
-    """Trials that this worker may take, not counted beyond `enough`."""
-    free = trials.c.outcome == "pending", trials.c.lease.is_(None)
+def _open(conn: Connection, worker: Row[Any], enough: int) -> int:
+    """Trials without a result that this worker might be given, not counted beyond `enough`."""
     query = select(trials.c.id).join_from(jobs, trials, trials.c.job == jobs.c.id)
-    query = query.where(measurable(worker.hardware), serves(worker), *free).limit(enough)
+    query = query.where(
+        measurable(worker.hardware), serves(worker), trials.c.outcome.in_(OPEN_OUTCOMES)
+    ).limit(enough)
     found: int = conn.execute(select(func.count()).select_from(query.subquery())).scalar_one()
     return found
