@@ -41,6 +41,8 @@ class HealthPart(Part):
             conn.execute(update(workers).where(workers.c.id == worker).values(seen_at=now))
             if check.verdict in SICK_VERDICTS and row.state != "retired":
                 _quarantine(conn, row, check, row.registered_at if since is None else since, now)
+            elif row.state == "registering":
+                set_state(conn, worker, "online", "", now)
             elif row.state == "quarantined":
                 reason = row.reason.removesuffix(HEALTHY_AGAIN) + HEALTHY_AGAIN * (check.verdict == "healthy")
                 conn.execute(update(workers).where(workers.c.id == worker).values(reason=reason))

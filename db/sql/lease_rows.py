@@ -103,13 +103,17 @@ def extend_lease(conn: Connection, lease_id: str, ttl: float, now: float) -> Non
     conn.execute(_EXTEND, {"which": lease_id, "to_ttl": ttl, "to_expires": now + ttl})
 
 
+_ABSENT = ("registering", "offline")
+"""A worker in one of these that calls is online."""
+
+
 def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, ttl: float, now: float) -> None:
     """Note that a worker was heard of that has leases of `ttl` seconds. Often is not always, for every write
     waits for the disk; but so often that a lease does not expire meanwhile."""
-    if state != "offline" and now - seen_at < min(TOUCH_SECONDS, ttl / 2):
+    if state not in _ABSENT and now - seen_at < min(TOUCH_SECONDS, ttl / 2):
         return
     values: dict[str, Any] = {"seen_at": now}
-    if state == "offline":
+    if state in _ABSENT:
         values |= {"state": "online", "reason": "", "state_at": now}
     own = select(workers.c.id).where(workers.c.id == worker)
     free = workers.c.id.in_(own.with_for_update(skip_locked=True, key_share=True))

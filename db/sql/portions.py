@@ -21,7 +21,7 @@ def portion(conn: Connection, worker: Row[Any], most: int, now: float) -> int:
 
 def _present(conn: Connection, hardware: str, now: float) -> int:
     heard = workers.c.session != NO_SESSION, workers.c.seen_at >= now - SILENCE
-    of_kind = workers.c.hardware == hardware, workers.c.state == "online"
+    of_kind = workers.c.hardware == hardware, workers.c.state.in_(("registering", "online"))
     found: int = conn.execute(select(func.count()).select_from(workers).where(*of_kind, *heard)).scalar_one()
     return found
 

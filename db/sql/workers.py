@@ -16,6 +16,7 @@ from .silence import ATTACHED
 from .tables import workers
 from .worker_rows import NO_SESSION, end_pauses, lock_worker, read_worker, set_state, workers_query
 
+REGISTERING = "it has not asked for work yet"
 _STICKY = ("paused", "quarantined")
 
 
@@ -81,7 +82,8 @@ class WorkerPart(Part):
 def _attach(conn: Connection, worker: NewWorker, now: float) -> str | None:
     """The id of a worker whose name is new; None where the name is known."""
     values = {name: getattr(worker, name) for name in NewWorker.__slots__}
-    values |= {"id": new_id("worker"), "state": "online", "reason": "", "registered_at": now, "seen_at": now}
+    values |= {"id": new_id("worker"), "state": "registering", "reason": REGISTERING}
+    values |= {"registered_at": now, "seen_at": now, "state_at": now}
     added = upsert(conn, workers).values(values).on_conflict_do_nothing(index_elements=["name"])
     return conn.execute(added.returning(workers.c.id)).scalar_one_or_none()
 
@@ -91,8 +93,8 @@ def _attach_again(conn: Connection, known: Row[Any], worker: NewWorker, now: flo
     conn.execute(
         update(workers)
         .where(workers.c.id == known.id)
-        .values(state=known.state if kept else "online", reason=known.reason if kept else "")
-        .values(state_at=known.state_at if kept else None, until=known.until if kept else None)
+        .values(state=known.state if kept else "registering", reason=known.reason if kept else REGISTERING)
+        .values(state_at=known.state_at if kept else now, until=known.until if kept else None)
         .values({name: getattr(worker, name) for name in NewWorker.__slots__})
         .values(registered_at=now, seen_at=now)
     )

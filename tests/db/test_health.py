@@ -93,7 +93,7 @@ def test_a_superseded_session_is_told_so_and_stores_nothing(scene):
     worker = scene.worker()
     with pytest.raises(Superseded):
         scene.store.record_health(worker.id, "s0", SICK)
-    assert (scene.store.worker(worker.id).state, scene.store.health_checks(worker.id)) == ("online", [])
+    assert (scene.store.worker(worker.id).state, scene.store.health_checks(worker.id)) == ("registering", [])
 
 
 def test_the_health_of_nobody_is_not_found(scene):

@@ -104,7 +104,7 @@ def test_a_verb_needs_an_administrator(api: Api, verb: str) -> None:
     body = {"note": "why"} if verb == "quarantine" else {}
     answer = api.http.post(f"/v1/workers/w1:{verb}", json=body, headers=api.token("worker"))
     assert (answer.status_code, answer.json()["code"]) == (403, "scope-missing")
-    assert api.store.find_worker("w1").state == "online"
+    assert api.store.find_worker("w1").state == "registering"
 
 
 def test_an_unknown_worker_gets_the_known_names(api: Api) -> None:
@@ -196,7 +196,7 @@ def test_a_destructive_verb_asks_unless_it_is_told_yes(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     code, out, err = tw("workers", *command)
     assert (code, out, "Say --yes: there is no terminal to ask" in err) == (64, "", True)
-    assert api.store.find_worker("w1").state == "online"
+    assert api.store.find_worker("w1").state == "registering"
     assert tw("workers", *command, "--yes")[0] == 0
     assert api.store.find_worker("w1").state in ("retired", "quarantined")
 
