@@ -209,7 +209,8 @@ def test_workers_are_listed_with_a_token_from_a_file(api: Api, tw: Command, tmp_
     assert (code, re.sub(r"\d+ s ago", "0 s ago", out), err) == (
         0,
         "name  state        pool  labels  hardware      model        seen     reason\n"
-        f"w1    registering                {HARDWARE[:12]}  A processor  0 s ago  it has not asked for work yet\n",
+        f"w1    registering                {HARDWARE[:12]}  A processor  0 s ago  "
+        "it has not asked for work yet\n",
         "",
     )
 
