@@ -26,6 +26,7 @@ from ..db.store import Store
 from .auth import Principal
 from .dispatch import Searching
 from .errors import InFlight, InvalidRequest, KeyReused, ShownOnce
+from .single_header import single_header
 
 log = logging.getLogger("tilewright.service")
 
@@ -188,7 +189,7 @@ def answer_is_secret(of: str) -> None:
 
 def key_of(request: Request, who: Principal) -> str | None:
     """The digest under which an answer to this request is kept; None for a request without a key."""
-    said = request.headers.get(KEY_HEADER)
+    said = single_header(request.headers, KEY_HEADER)
     if said is None:
         return None
     if not _KEY.fullmatch(said):

@@ -92,6 +92,13 @@ def test_headers_as_long_as_they_may_be_are_read_and_a_connection_serves_many(ap
     assert (answer.status_code, answer.text.count("HTTP/1.1 200 OK")) == (200, 2)
 
 
+def test_two_hosts_are_refused(api: Api) -> None:
+    sent = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+    answer = _asked(api.url, sent)
+    detail = "the header Host stands 2 times in the request; send it once"
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
 def test_an_answer_that_has_begun_is_not_followed_by_a_problem() -> None:
     async def answers_before_it_reads(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"x-trace-id", b"1")]})

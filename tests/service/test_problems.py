@@ -162,6 +162,20 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Origin", "Idempotency-Key", "Content-Type", "Content-Encoding"]
+)
+def test_a_header_that_stands_twice_is_refused_by_its_name(api: Api, name: str) -> None:
+    twice = [("Content-Type", "application/json"), (name, "one"), (name, "two")]
+    given = twice[1:] if name == "Content-Type" else twice
+    answer = api.http.post("/v1/jobs", content=json.dumps({"workload": MATMUL}), headers=given)
+    detail = f"the header {name} stands 2 times in the request; send it once"
+    title = "The request does not say what this route needs"
+    fault = {"parameter": name, "detail": detail}
+    assert answer.json() == problem(422, "invalid-request", title, detail, fault)
+    assert api.store.jobs().items == ()
+
+
 def test_a_body_that_says_utf_8_is_read(api: Api) -> None:
     answer = _post(api, json.dumps({"workload": MATMUL}), {"Content-Type": "application/json; charset=utf-8"})
     assert answer.status_code == 202
