@@ -70,7 +70,7 @@ class ChangeRoute(APIRoute):
             in_flight=context.in_flight,
             who=who,
             verb=self.name,
-            subject=request.url.path,
+            subject=request.url.path.replace("\0", "%00"),  # no database holds it
             trace_id=request.state.trace_id,
             audited=self.audited and self.name not in _UNAUDITED,
             key=key,

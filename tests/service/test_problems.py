@@ -194,6 +194,32 @@ def test_a_query_parameter_that_stands_twice_is_refused(api: Api) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "where", "name"),
+    [
+        ("GET", "/v1/jobs/a%00b", "path", "job_id"),
+        ("GET", "/v1/jobs/a%00b/events", "path", "job_id"),
+        ("POST", "/v1/jobs/%00:cancel", "path", "job_id"),
+        ("GET", "/v1/workers/a%00b", "path", "worker"),
+        ("GET", "/v1/audit?actor=a%00b", "query", "actor"),
+    ],
+)
+def test_a_nul_in_a_parameter_is_refused_by_the_name_of_the_parameter(
+    api: Api, method: str, path: str, where: str, name: str
+) -> None:
+    answer = api.http.request(method, path, headers=api.token("admin"))
+    detail = f"{where} parameter {name} holds the character NUL"
+    assert (answer.status_code, answer.json()["errors"]) == (422, [{"parameter": name, "detail": detail}])
+
+
+def test_a_refused_change_of_what_has_a_nul_in_its_name_is_in_the_audit_log(api: Api) -> None:
+    api.http.post("/v1/jobs/a%00b:cancel", headers=api.token("jobs:write"))
+    entries = api.store.audit(None, None, 9).items
+    assert [(e.verb, e.subject, e.outcome) for e in entries] == [
+        ("cancel_job", "/v1/jobs/a%00b:cancel", "invalid-request")
+    ]
+
+
 @pytest.mark.parametrize("path", ["/v1/jobs/", "/v1/workers/", "/livez/"])
 def test_a_path_with_a_slash_at_its_end_is_no_route_and_leads_nowhere(api: Api, path: str) -> None:
     for method in ("GET", "POST"):
