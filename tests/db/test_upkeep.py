@@ -106,7 +106,7 @@ def test_a_database_with_rows_is_not_overwritten_unless_that_is_said(full, tmp_p
     backup(full.url, tmp_path / "copy", portable=True)
     before = all_rows(full.url)
     full.store.put_target("later", "{}")
-    with pytest.raises(Conflict, match=r"holds rows already .*targets.*: say that they are to be replaced"):
+    with pytest.raises(Conflict, match=r"holds rows already .*targets.*: name an empty database, or "):
         restore(tmp_path / "copy", full.url)
     full.store.close()
     restore(tmp_path / "copy", full.url, replace=True)

@@ -59,6 +59,12 @@ def tuned(store, tag="c"):
     return store.finish_job(job.id, None, "completed", "")
 
 
+def name_of(url):
+    """What messages call the database."""
+    with open_store(url, create=False) as store:
+        return store._database.name
+
+
 def shown(url):
     return url.replace(":secret@", ":***@")
 
@@ -126,7 +132,9 @@ def test_a_database_with_rows_is_replaced_only_where_that_is_said_twice(url, tw,
     with open_store(url) as store:
         store.put_target("later", "{}")
     code, out, err = tw("db", "restore", file, "--db", url)
-    assert (code, out, "holds rows already" in err) == (1, "", True)
+    told = f"tilewright: {name_of(url)} holds rows already (in "
+    remedy = "): name an empty database, or remove them first by --replace\n"
+    assert (code, out, err.startswith(told), err.endswith(remedy)) == (1, "", True, True)
     code, out, err = tw("db", "restore", file, "--replace", "--db", url)
     assert (code, out, "loses all that it holds. Go on? Say --yes" in err) == (64, "", True)
     with open_store(url) as store:
