@@ -6,7 +6,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from ..address import shown
-from ..errors import InvalidValue, StoreUnavailable
+from ..errors import InvalidValue, NoDatabase
 from .database import Database
 from .sqlite_database import SqliteDatabase
 
@@ -16,7 +16,8 @@ _POSTGRES_DRIVERS = ("postgresql", "postgresql+psycopg", "postgres")
 def database_of(url: str, create: bool) -> Database:
     """The database at a url; InvalidValue for another kind of url.
 
-    StoreUnavailable where it is missing and not to be made. A server of PostgreSQL is not asked yet.
+    NoDatabase where it is missing and not to be made, or its folder is missing. A server of PostgreSQL is not
+    asked yet.
     """
     parsed = _parsed(url)
     if parsed.drivername in _POSTGRES_DRIVERS:
@@ -35,9 +36,9 @@ def database_of(url: str, create: bool) -> Database:
         raise InvalidValue("url", f"{url!r} names no file; use sqlite:///relative or sqlite:////absolute")
     path = Path(parsed.database)
     if not path.parent.is_dir():
-        raise StoreUnavailable(f"{path}: there is no directory {path.parent}")
+        raise NoDatabase(f"{path}: there is no directory {path.parent}")
     if not create and not path.exists():
-        raise StoreUnavailable(f"{path}: there is no such database")
+        raise NoDatabase(f"{path}: there is no such database")
     return SqliteDatabase(path)
 
 

@@ -53,7 +53,7 @@ def create(
         raise CommandError(f"unknown scope {unknown[0]!r}; scopes are {', '.join(SCOPES)}", Exit.USAGE)
     life = None if expires is None else _life(expires)
     limits = TokenLimits(max_jobs, max_trials, rate)
-    with _store(db) as store, _written(out) as write:
+    with _store(db, create=True) as store, _written(out) as write:
         with store.together():
             token, value = store.create_token(name, scopes, pool, life, limits)
             store.add_audit(by_command("create_token", token.id))
@@ -115,11 +115,11 @@ def _written(out: Path | None) -> Iterator[Callable[[str], None]]:
             raise
 
 
-def _store(db: str | None) -> Any:
+def _store(db: str | None, *, create: bool = False) -> Any:
     from ...db import open_store
 
     try:
-        return open_store(settings_of(db=db).db)
+        return open_store(settings_of(db=db).db, create=create)
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
 
