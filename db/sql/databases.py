@@ -1,5 +1,7 @@
 """Which database a url names."""
 
+import contextlib
+import os
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -37,9 +39,18 @@ def database_of(url: str, create: bool) -> Database:
     path = Path(parsed.database)
     if not path.parent.is_dir():
         raise NoDatabase(f"{path}: there is no directory {path.parent}")
-    if not create and not path.exists():
-        raise NoDatabase(f"{path}: there is no such database")
+    if not path.exists():
+        if not create:
+            raise NoDatabase(f"{path}: there is no such database")
+        _make_private(path)
     return SqliteDatabase(path)
+
+
+def _make_private(path: Path) -> None:
+    """An empty file that is its owner's alone, for it will hold digests of tokens; SQLite gives the files
+    beside it the same mode. What stands in the way of it, SQLite tells."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _postgres(url: URL) -> Database:
