@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from ..checks import check_text, check_word, check_worker
-from ..errors import Conflict, InvalidValue, NameRetired, Superseded
+from ..errors import Conflict, InvalidValue, NameRetired
 from ..fleet_records import NewWorker, Worker
 from ..words import WORKER_STATES, WorkerState
 from .catalog import require_hardware
@@ -14,7 +14,15 @@ from .lease_ends import end_open_lease
 from .part import Part, new_id, upsert
 from .silence import ATTACHED
 from .tables import workers
-from .worker_rows import NO_SESSION, end_pauses, lock_worker, read_worker, set_state, workers_query
+from .worker_rows import (
+    NO_SESSION,
+    end_pauses,
+    lock_worker,
+    read_worker,
+    set_state,
+    superseded,
+    workers_query,
+)
 
 _STICKY = ("paused", "quarantined")
 
@@ -58,7 +66,7 @@ class WorkerPart(Part):
         with self._database.write() as conn:
             known = lock_worker(conn, worker_id)
             if known.session not in (session, NO_SESSION):
-                raise Superseded(f"a newer session of worker {worker_id} has registered")
+                raise superseded(known)
             now = now_of(conn)
             end_open_lease(conn, worker_id, "released", now)
             conn.execute(update(workers).where(workers.c.id == worker_id).values(session=NO_SESSION))

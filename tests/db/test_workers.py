@@ -124,7 +124,7 @@ def test_a_worker_that_left_can_attach_again(scene):
 def test_an_older_session_cannot_make_its_worker_leave(scene):
     worker = scene.worker()
     scene.worker(session="s2")
-    with pytest.raises(Superseded):
+    with pytest.raises(Superseded, match=rf"a newer session of worker rig \({worker.id}\) has registered"):
         scene.store.leave(worker.id, "s1")
     assert scene.store.worker(worker.id).state == "online"
 
