@@ -47,7 +47,7 @@ class WorkerPart(Part):
                     f"a worker of another pool is attached as {worker.name}: attach under another name"
                 )
             if known.session == worker.session:
-                conn.execute(update(workers).where(workers.c.id == known.id).values(seen_at=now))
+                _say_again(conn, known, worker, now)
                 return read_worker(conn, known.id)
             end_open_lease(conn, known.id, "superseded", now)
             _attach_again(conn, known, worker, now)
@@ -92,6 +92,18 @@ def _attach(conn: Connection, worker: NewWorker, now: float) -> str | None:
     values |= {"id": new_id("worker"), "state": "online", "reason": "", "registered_at": now, "seen_at": now}
     added = upsert(conn, workers).values(values).on_conflict_do_nothing(index_elements=["name"])
     return conn.execute(added.returning(workers.c.id)).scalar_one_or_none()
+
+
+def _say_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float) -> None:
+    """The same process attaches once more, as after an outage: what it holds and its state stay, and what it
+    says of itself is newer. Its hardware is what its results are kept under."""
+    if known.hardware != worker.hardware:
+        raise Conflict(
+            f"worker {worker.name} attached this session with hardware {known.hardware}, now it says "
+            f"{worker.hardware}: other hardware is another session"
+        )
+    said = {name: getattr(worker, name) for name in NewWorker.__slots__}
+    conn.execute(update(workers).where(workers.c.id == known.id).values(**said, seen_at=now))
 
 
 def _attach_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float) -> None:
