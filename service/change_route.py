@@ -76,7 +76,6 @@ class ChangeRoute(APIRoute):
             key=key,
             asked="" if key is None else digest_of(request, await request.body()),
             status=self.status_code or 200,
-            dispatcher=context.dispatcher.inner,
         )
 
 
