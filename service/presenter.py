@@ -61,6 +61,7 @@ class Presenter:
             budget=_budget(job),
             seed=job.seed,
             strategy=job.strategy,
+            batch=job.batch,
             worker_wait=job.worker_wait,
             pool=job.pool,
             labels=json.loads(job.labels),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..db.words import LEAST_SECONDS, MAX_PRIORITY, Scope
+from ..db.words import DEFAULT_BATCH, LEAST_SECONDS, MAX_PRIORITY, Scope
 from .durations import LONGEST_TOKEN_LIFE
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
@@ -100,6 +100,13 @@ class JobRequest(Request):
         [],
         max_length=64,
         description='schedules to try first: traces, or {"sketch": name, "knobs": {name: value}}',
+    )
+    batch: int = Field(
+        DEFAULT_BATCH,
+        ge=1,
+        le=256,
+        description="candidates that are proposed at a time; at most twice as many are measured at once, so "
+        "give half the number of workers where those are many",
     )
     measure: Literal["workers", "outside"] = Field(
         "workers", description="who measures: the fleet, or whoever uses trials:ask and trials:tell"

@@ -152,6 +152,7 @@ class JobView(View):
     budget: BudgetView
     seed: int
     strategy: str
+    batch: int
     worker_wait: float
     history: str = "use"
     owner: str | None = None

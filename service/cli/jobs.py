@@ -218,7 +218,7 @@ def _details(job: JobView) -> str:
         f"  workload  {job.workload.key}",
         f"  target    {job.target.key}",
         f"  hardware  {job.hardware or 'not chosen yet'}",
-        f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}",
+        f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}, batches of {job.batch}",
         f"  progress  {describe(job.progress)}",
     ]
     if asked := _asked(job):

@@ -77,7 +77,7 @@ def test_a_job_is_shown(api: Api, tw: Command) -> None:
         f"  workload  {job.workload}\n"
         f"  target    {job.target}\n"
         f"  hardware  {HARDWARE}\n"
-        "  budget    8 trials, seed 0, guided\n"
+        "  budget    8 trials, seed 0, guided, batches of 8\n"
         "  progress  2/8 trials · best 10.0 µs, 52.4 GFLOP/s\n"
         "  best      10.0 µs, 52.4 GFLOP/s in trial 1\n",
         "",

@@ -55,6 +55,7 @@ def test_a_submitted_job_is_answered_with_202_its_location_and_its_whole_state(a
         "budget": {"trials": 5, "seconds": 60.0, "target_seconds": None, "patience": None},
         "seed": 0,
         "strategy": "guided",
+        "batch": 8,
         "worker_wait": 600.0,
         "history": "use",
         "drift": [],
@@ -254,7 +255,7 @@ def test_every_wrong_place_of_a_request_is_named(api: Api) -> None:
         {
             "pointer": "/wokload",
             "detail": "unknown key; did you mean 'workload'? known keys: workload, target, budget, hardware, "
-            "seed, strategy, worker_wait, history, suggestions, measure, pool, labels, priority, "
+            "seed, strategy, worker_wait, history, suggestions, batch, measure, pool, labels, priority, "
             "validate_only",
         },
     ]
