@@ -30,7 +30,7 @@ from tilewright.db.records import NewJob, NewTrial, PastSearch, Settlement
 from tilewright.db.sql.store import SqlStore
 from tilewright.db.sql.tables import attempts, events, jobs, schedules, trials, workloads
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
 
 IN_A_JOB = 1_000
 REPEATS = 30

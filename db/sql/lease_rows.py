@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select, update
 
-from ..errors import LeaseLost, NotFound, Superseded
+from ..errors import LeaseLost, NotFound
 from ..fleet_records import LeaseState
 from .clock import epoch_now, now_of
 from .job_rows import is_over
@@ -14,6 +14,7 @@ from .lease_ends import OPEN_ATTEMPTS
 from .retimings import due_retiming, wanting_job
 from .silence import TOUCH_SECONDS
 from .tables import attempts, jobs, leases, retimings, trials, workers
+from .worker_rows import superseded
 
 _ENDINGS = {
     "expired": "has expired",
@@ -78,7 +79,7 @@ def live_lease(
     """`find_lease` of a session that is not superseded."""
     row = find_lease(conn, lease_id, session, with_worker)
     if row.session != row.live_session:
-        raise Superseded(f"a newer session of worker {row.worker} has registered")
+        raise superseded(conn.execute(select(workers).where(workers.c.id == row.worker)).one())
     return row
 
 

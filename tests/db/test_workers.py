@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from tilewright.db import Conflict, InvalidValue, NotFound, Superseded
-from tilewright.db.fleet_records import Worker
+from tilewright.db.fleet_records import NewWorker, Worker
 
 
 def test_a_worker_that_has_registered_is_registering_until_it_asks_for_work(scene):
@@ -41,6 +41,36 @@ def test_the_same_session_again_changes_only_when_it_was_seen(scene):
     rig = scene.worker()
     again = scene.worker()
     assert again == replace(rig, seen_at=again.seen_at)
+
+
+def test_what_the_same_session_says_of_itself_again_is_taken_and_its_lease_kept(scene):
+    scene.searched(1)
+    lease = scene.claim(rig := scene.worker())
+    said = NewWorker(
+        "rig", "s1", "h", 2, '{"tilewright": "9"}', '{"room": "b"}', "g1", None, '{"governor": 1}'
+    )
+    again = scene.store.register_worker(said)
+    expected = replace(
+        rig,
+        protocol=2,
+        versions='{"tilewright": "9"}',
+        labels='{"room": "b"}',
+        facts='{"governor": 1}',
+        state="busy",
+        lease=lease.id,
+        seen_at=again.seen_at,
+    )
+    assert again == expected
+
+
+def test_a_session_whose_hardware_changes_is_refused(scene):
+    rig = scene.worker(hardware="h")
+    with pytest.raises(Conflict) as refused:
+        scene.worker(hardware="h2")
+    assert str(refused.value) == (
+        "worker rig attached this session with hardware h, now it says h2: other hardware is another session"
+    )
+    assert scene.store.worker(rig.id) == rig
 
 
 def test_a_newer_session_keeps_the_id(scene):
@@ -126,7 +156,7 @@ def test_a_worker_that_left_can_attach_again(scene):
 def test_an_older_session_cannot_make_its_worker_leave(scene):
     worker = scene.worker()
     scene.worker(session="s2")
-    with pytest.raises(Superseded):
+    with pytest.raises(Superseded, match=rf"a newer session of worker rig \({worker.id}\) has registered"):
         scene.store.leave(worker.id, "s1")
     assert scene.store.worker(worker.id).state == "registering"
 

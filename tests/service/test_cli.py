@@ -331,7 +331,19 @@ def test_a_created_token_as_json_has_its_value_and_its_facts(
         ),
         (
             ("--scope", "worker", "--expires", "soon"),
-            "--expires must be a duration such as 20s, 500ms or 10m, got 'soon'",
+            "--expires must be a life time such as 24h or 7d, at most 3650d, got 'soon'",
+        ),
+        (
+            ("--scope", "worker", "--expires", "9" * 400 + "d"),
+            f"--expires must be a life time such as 24h or 7d, at most 3650d, got '{'9' * 37}...'",
+        ),
+        (
+            ("--scope", "worker", "--expires", "3651d"),
+            "--expires must be a life time such as 24h or 7d, at most 3650d, got '3651d'",
+        ),
+        (
+            ("--scope", "worker", "--expires", "0h"),
+            "--expires must be a life time such as 24h or 7d, at most 3650d, got '0h'",
         ),
     ],
 )

@@ -24,11 +24,13 @@ from service_harness import (
     settle,
 )
 
+from tilewright.db import open_store
 from tilewright.db.fleet_records import NewWorker, Worker
 from tilewright.measure.messages import Drain, NameRetired, WorkerHello
 from tilewright.service.cli import run
 from tilewright.service.client import ApiError, Client
 from tilewright.service.hardware_choice import Needs, waits_for
+from tilewright.service.work_watch import WorkWatch
 from tilewright.service.worker_client import WorkerClient
 
 Command = Callable[..., tuple[int, str, str]]
@@ -147,6 +149,22 @@ def test_an_idle_worker_that_drains_is_told_with_its_next_empty_lease(api: Api, 
         "offline",
         "drained by token ops: moving",
     )
+
+
+@pytest.mark.parametrize("verb", ["pause", "drain", "quarantine", "remove"])
+def test_a_worker_that_waits_for_work_is_let_go_once_the_verb_is_stored(
+    api: Api, admin: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str
+) -> None:
+    let_go: list[tuple[str, str]] = []
+
+    def seen(watch: WorkWatch, worker: str) -> None:
+        with open_store(f"sqlite:///{tmp_path}/tilewright.db") as other:
+            let_go.append((worker, other.worker(worker).state))
+
+    monkeypatch.setattr(WorkWatch, "let_go", seen)
+    worker = attach(api.store)
+    change = getattr(admin, f"{verb}_worker")("w1", *["a test"] * (verb == "quarantine"))
+    assert let_go == [(worker.id, change.worker.state)]
 
 
 def test_a_removed_worker_that_still_runs_is_told_to_end(api: Api, admin: Client) -> None:
