@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, bindparam, delete, select, update
 
 from ..checks import check_int, check_seconds, check_settlement
-from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch, Superseded
+from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch
 from ..fleet_records import Lease, LeaseState, LostLease, Measured, OpenWork, labels_of
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
@@ -29,7 +29,7 @@ from .settling import measured_query, renewed, sort_out, store
 from .silence import mark_silent_workers, pause_lost_jobs
 from .tables import attempts, crashes, jobs, trials
 from .turns import has_due, has_queued
-from .worker_rows import end_pauses, lock_worker
+from .worker_rows import end_pauses, lock_worker, superseded
 
 _OWN = attempts.c.trial == bindparam("of"), attempts.c.attempt == bindparam("granted")
 _HAS_RUN = update(attempts).where(*_OWN).values(state="ran")
@@ -173,7 +173,7 @@ def _claimant(conn: Connection, worker: str, session: str, hardware: str) -> Row
         end_pauses(conn)
         row = lock_worker(conn, worker)
     if row.session != session:
-        raise Superseded(f"a newer session of worker {worker} has registered")
+        raise superseded(row)
     if row.hardware != hardware:
         raise Conflict(f"worker {worker} registered with hardware {row.hardware}, not {hardware}")
     return row

@@ -113,7 +113,7 @@ def test_a_claim_from_an_older_session_is_superseded(scene):
     scene.worker(session="s2")
     with pytest.raises(Superseded) as caught:
         scene.claim(old)
-    assert str(caught.value) == f"a newer session of worker {old.id} has registered"
+    assert str(caught.value) == f"a newer session of worker rig ({old.id}) has registered"
 
 
 def test_a_claim_for_other_hardware_than_registered_is_a_conflict(scene):
