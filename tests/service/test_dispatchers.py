@@ -16,7 +16,7 @@ from shepherding import until
 from tilewright.service.search_ends import last_end
 
 pytestmark = pytest.mark.slow
-LONG = 30.0
+LONG = 60.0
 
 
 @pytest.fixture(params=["embedded", "queued"])
