@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -46,30 +47,33 @@ def job_id(n: int) -> str:
     return f"job_{_digest('job', n)}"
 
 
-def is_local(n: int) -> bool:
-    """Every tenth job was measured by the process that searched: it has no leases."""
+def some_local(n: int) -> bool:
+    """Every tenth job was measured by the process that searched."""
     return n % 10 == 9
 
 
-def fill(store: SqlStore, count: int) -> None:
-    """`count` trials, of jobs that have ended, each of a workload of its own; and what the database has to
-    know of its tables to choose plans."""
+def all_local(n: int) -> bool:
+    return True
+
+
+def fill(store: SqlStore, counts: Sequence[int], is_local: Callable[[int], bool] = some_local) -> None:
+    """Jobs that have ended, of so many trials, each of a workload of its own; and what the database has to
+    know of its tables to choose plans. A local job's trials have no leases."""
     store.put_target("t", "{}")
     store.put_hardware("h", "{}")
-    of_jobs = list(enumerate(sizes(count)))
-    leased = [(n, trials) for n, trials in of_jobs if not is_local(n)]
-    each = [(n, k) for n, trials in of_jobs for k in range(trials)]
-    _insert(store, workloads, (_workload(n) for n, _ in of_jobs))
+    made = [_Job(n, count, is_local(n)) for n, count in enumerate(counts)]
+    each = [(job, k) for job in made for k in range(job.count)]
+    _insert(store, workloads, (_workload(job.n) for job in made))
     _insert(store, workers, (_worker(n) for n in range(WORKERS)))
-    _insert(store, jobs, (_job(n, trials) for n, trials in of_jobs))
-    _insert(store, events, (_event(n, k) for n, _ in of_jobs for k in range(EVENTS)))
-    _insert(store, leases, (_lease(n, k) for n, trials in leased for k in range(0, trials, IN_A_LEASE)))
-    _insert(store, trials, (_trial(n, k) for n, k in each))
-    _insert(store, attempts, (_attempt(n, k) for n, k in each))
-    _insert(store, schedules, (_schedule(n) for n, _ in of_jobs))
-    _insert(store, baselines, (_baseline(n) for n, _ in of_jobs))
-    _insert(store, warm_starts, ({"job": job_id(n), "snapshot": "{}", "known": 0} for n, _ in of_jobs))
-    _insert(store, shares, iter([_share(sum(trials for _, trials in leased))]))
+    _insert(store, jobs, (job.row() for job in made))
+    _insert(store, events, (_event(job.n, k) for job in made for k in range(EVENTS)))
+    _insert(store, leases, (job.lease(k) for job, k in each if k % IN_A_LEASE == 0 and not job.local))
+    _insert(store, trials, (_trial(job, k) for job, k in each))
+    _insert(store, attempts, (_attempt(job, k) for job, k in each))
+    _insert(store, schedules, (_schedule(job.n) for job in made))
+    _insert(store, baselines, (_baseline(job.n) for job in made))
+    _insert(store, warm_starts, ({"job": job.id, "snapshot": "{}", "known": 0} for job in made))
+    _insert(store, shares, iter([_share(sum(job.count for job in made if not job.local))]))
     with store._database.write() as conn:
         conn.execute(text("ANALYZE"))
 
@@ -123,48 +127,62 @@ def _worker(n: int) -> _Row:
     }
 
 
-def _job(n: int, count: int) -> _Row:
-    origin = "local" if is_local(n) else "http"
-    asked = {"trials": count, "seed": 0, "strategy": "guided", "worker_wait": 600.0, "origin": origin}
-    begun, ended = _at(n, 0), _at(n, count)
-    times = {"created_at": begun, "started_at": begun, "finished_at": ended, "active_at": ended}
-    state = {"state": "completed", "reason": "", "spec": "{}", "epoch": 1, "done": count}
-    return {"id": job_id(n), **asked, **times, **_key(n), **state, "share": float(count)}
-
-
 def _event(n: int, k: int) -> _Row:
     kind = "best" if 2 < k < EVENTS - 1 else "state"
     return {"job": job_id(n), "seq": k + 1, "kind": kind, "data": "{}", "at": _at(n, k)}
-
-
-def _lease_of(n: int, k: int) -> _Row:
-    """Who measured a trial: nobody of the fleet, where its job is a local one."""
-    if is_local(n):
-        return {"lease": None, "worker": None}
-    which = k // IN_A_LEASE
-    return {"lease": f"lease_{_digest('lease', n, which)}", "worker": _worker_id((n + which) % WORKERS)}
 
 
 def _worker_id(n: int) -> str:
     return f"worker_{_digest('worker', n)}"
 
 
-def _lease(n: int, k: int) -> _Row:
-    held = _lease_of(n, k)
-    ended = _at(n, k + IN_A_LEASE)
-    times = {"ttl": 30.0, "granted_at": _at(n, k), "expires_at": ended, "closed_at": ended}
-    who = {"session": "s", "hardware": "h", "codegen_version": "g1", "ending": "settled"}
-    return {"id": held["lease"], "worker": held["worker"], **who, **times}
+@dataclass(frozen=True, slots=True)
+class _Job:
+    n: int
+    count: int
+    local: bool
+
+    @property
+    def id(self) -> str:
+        return job_id(self.n)
+
+    def row(self) -> _Row:
+        origin = "local" if self.local else "http"
+        asked = {
+            "trials": self.count,
+            "seed": 0,
+            "strategy": "guided",
+            "worker_wait": 600.0,
+            "origin": origin,
+        }
+        begun, ended = _at(self.n, 0), _at(self.n, self.count)
+        times = {"created_at": begun, "started_at": begun, "finished_at": ended, "active_at": ended}
+        state = {"state": "completed", "reason": "", "spec": "{}", "epoch": 1, "done": self.count}
+        return {"id": self.id, **asked, **times, **_key(self.n), **state, "share": float(self.count)}
+
+    def held(self, k: int) -> _Row:
+        """Who measured a trial: nobody of the fleet, where the job is a local one."""
+        if self.local:
+            return {"lease": None, "worker": None}
+        which = k // IN_A_LEASE
+        worker = _worker_id((self.n + which) % WORKERS)
+        return {"lease": f"lease_{_digest('lease', self.n, which)}", "worker": worker}
+
+    def lease(self, k: int) -> _Row:
+        held, ended = self.held(k), _at(self.n, k + IN_A_LEASE)
+        times = {"ttl": 30.0, "granted_at": _at(self.n, k), "expires_at": ended, "closed_at": ended}
+        who = {"session": "s", "hardware": "h", "codegen_version": "g1", "ending": "settled"}
+        return {"id": held["lease"], "worker": held["worker"], **who, **times}
 
 
-def _trial(n: int, k: int) -> _Row:
-    seconds = 1.0 + k / IN_A_JOB
+def _trial(job: _Job, k: int) -> _Row:
+    seconds, at = 1.0 + k / IN_A_JOB, _at(job.n, k)
     return {
-        "id": f"{job_id(n)}.{k}",
-        "job": job_id(n),
+        "id": f"{job.id}.{k}",
+        "job": job.id,
         "number": k,
         "batch": k // IN_A_LEASE,
-        "candidate_key": _digest("candidate", n, k),
+        "candidate_key": _digest("candidate", job.n, k),
         "sketch": "tiled",
         "trace": json.dumps({"steps": [k] * 20}),
         "features": bytes(200),
@@ -172,7 +190,7 @@ def _trial(n: int, k: int) -> _Row:
         "input_seed": 0,
         "outcome": "ok",
         "attempt": 1,
-        "worker": _lease_of(n, k)["worker"],
+        "worker": job.held(k)["worker"],
         "seconds": seconds,
         "samples": json.dumps([seconds] * 5),
         "censored": False,
@@ -182,19 +200,20 @@ def _trial(n: int, k: int) -> _Row:
         "build_seconds": 0.1,
         "wall_seconds": 0.5,
         "codegen_version": "g1",
-        "created_at": _at(n, k),
-        "started_at": _at(n, k),
-        "settled_at": _at(n, k),
+        "created_at": at,
+        "started_at": at,
+        "settled_at": at,
     }
 
 
-def _attempt(n: int, k: int) -> _Row:
-    times = {"granted_at": _at(n, k), "started_at": _at(n, k), "ended_at": _at(n, k)}
-    digest = _digest("settlement", n, k)
+def _attempt(job: _Job, k: int) -> _Row:
+    at = _at(job.n, k)
+    times = {"granted_at": at, "started_at": at, "ended_at": at}
+    digest = _digest("settlement", job.n, k)
     return {
-        "trial": f"{job_id(n)}.{k}",
+        "trial": f"{job.id}.{k}",
         "attempt": 1,
-        **_lease_of(n, k),
+        **job.held(k),
         "state": "settled",
         "digest": digest,
         **times,
