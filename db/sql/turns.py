@@ -30,13 +30,14 @@ from .tables import job_labels, jobs, retimings, shares, trials
 
 
 def measurable(hardware: str) -> Any:
+    """Jobs of this hardware whose trials are leased."""
+    return (jobs.c.hardware == hardware) & is_leased()
+
+
+def is_leased() -> Any:
     """Jobs whose trials are leased, as the index of turns says it."""
     states = ", ".join(f"'{state}'" for state in MEASURED_STATES)
-    return (
-        (jobs.c.hardware == hardware)
-        & (jobs.c.origin == literal_column("'http'"))
-        & literal_column(f"jobs.state IN ({states})")
-    )
+    return (jobs.c.origin == literal_column("'http'")) & literal_column(f"jobs.state IN ({states})")
 
 
 def serves(worker: Row[Any]) -> Any:
