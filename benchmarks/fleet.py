@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "deploy"), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT / "deploy"))
 
 from simulated.answers import run_lookups  # noqa: E402
 from simulated.latencies import table  # noqa: E402
@@ -44,6 +44,7 @@ def main() -> int:
     parser.add_argument("--trial-seconds", type=float, help="how long a simulated trial takes")
     parser.add_argument("--items", dest="max_items", type=int, help="most candidates of a lease")
     parser.add_argument("--together", type=int, help="results handed in at a time")
+    parser.add_argument("--batch", type=int, help="candidates that a search proposes at a time")
     parser.add_argument("--connections", type=int, default=4, help="of the lookups")
     said = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tw-fleet-") as folder:
@@ -61,7 +62,7 @@ def main() -> int:
         load = LOADS[said.what]
         given = {
             name: value
-            for name in ("workers", "jobs", "seconds", "trial_seconds", "max_items", "together")
+            for name in ("workers", "jobs", "seconds", "trial_seconds", "max_items", "together", "batch")
             if (value := getattr(said, name)) is not None
         }
         load = replace(load, **given)
@@ -72,7 +73,11 @@ def main() -> int:
 
 def describe(load: Load, outcome: Outcome) -> str:
     ledger = outcome.ledger
-    searching = f"{load.searches} search runners" if load.searches else "queues filled beforehand"
+    searching = (
+        f"{load.searches} search runners, batches of {load.batch}"
+        if load.searches
+        else "queues filled beforehand"
+    )
     lines = [
         f"{load.workers} workers, {load.jobs} jobs, trials of {load.trial_seconds:g} s, leases of up to "
         f"{load.max_items}, {load.together} results a call; {load.apis} API processes, {searching}; "

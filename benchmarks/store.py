@@ -28,7 +28,7 @@ from sqlalchemy import select, text
 from tilewright.db.sql.store import SqlStore
 from tilewright.db.sql.tables import trials
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
 
 REPEATS = 30
 FEW, MANY = 10, 1_000

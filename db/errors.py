@@ -113,5 +113,9 @@ class StoreUnavailable(StoreError, ConnectionError):
     """The database cannot be reached, opened or locked."""
 
 
+class NoDatabase(StoreUnavailable):
+    """There is no database at the url, and none is to be made."""
+
+
 class StoreFull(StoreUnavailable):
     """The database's disk is full; nothing of the call was stored."""

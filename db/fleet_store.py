@@ -22,8 +22,9 @@ class WorkerStore(Protocol):
         """Attach a worker; its hardware must have been put before.
 
         A name that is known keeps its id. Another session of it supersedes the older one, whose lease ends
-        at once as if it had expired; the same session again changes nothing but `seen_at`. A worker that
-        was paused or quarantined stays so; else it becomes `online`. Conflict where it was retired.
+        at once as if it had expired; the same session again keeps its lease and state, and what it says of
+        itself is taken for the old. A worker that was paused or quarantined stays so; else it becomes
+        `online`. Conflict where it was retired, or the same session says other hardware.
         """
 
     def workers(self) -> list[Worker]:

@@ -4,10 +4,11 @@ Times (`…_at`, `waiting_since`) are seconds since the epoch by the database's 
 Programs, descriptions, facts, traces, specs, versions, labels and details are JSON texts.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from .words import FailureKind, History, JobState, Origin, Outcome, Scope
+from .words import DEFAULT_BATCH, FailureKind, History, JobState, Origin, Outcome, Scope
 
 T = TypeVar("T")
 
@@ -111,6 +112,12 @@ class Job:
     labels: str = "{}"
     priority: int = 0
     account: str = ""
+
+    @property
+    def batch(self) -> int:
+        """Trials of one batch: what was asked for."""
+        said = json.loads(self.spec).get("batch")
+        return said if isinstance(said, int) else DEFAULT_BATCH
 
     def stood_still(self, now: float) -> float:
         """Seconds of the job's life, up to `now`, that do not count against its `seconds`."""

@@ -64,7 +64,7 @@ def backup(url: str, to: Path, portable: bool = False) -> Copied:
     """Copy a database, as it is at one moment, into a new file, while others use it.
 
     SQLite's copy is a database again, unless `portable`; else it is JSON lines, which `restore` reads into
-    either kind. The file is its owner's alone. StoreUnavailable where it is there already.
+    either kind. The file is its owner's alone. Conflict where it is there already.
     """
     need_sql()
     from .sql.upkeep.backup import backup as backup_sql

@@ -47,6 +47,9 @@ MEASURED_STATES: tuple[JobState, ...] = ("running", "waiting")
 MAX_PRIORITY = 4
 """Priorities of jobs are -4 to 4: each step is twice the share."""
 
+DEFAULT_BATCH = 8
+"""Trials of one batch, where a job asks for no other number: two batches are out at a time."""
+
 LIMITS = ("seconds", "target_seconds", "patience")
 """What a budget may limit beside its trials."""
 

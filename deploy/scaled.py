@@ -21,11 +21,7 @@ from pathlib import Path
 from types import FrameType
 
 import psycopg
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-
-from postgres_server import PostgresServer  # noqa: E402
+from postgres_server import PostgresServer
 
 DATABASE = "tilewright"
 START_SECONDS = 60.0

@@ -55,10 +55,11 @@ class Size:
     least: int = 0
 
     def refusal(self, value: Any) -> str | None:
+        one, many = ("character", "characters") if isinstance(value, str) else ("entry", "entries")
         if len(value) < self.least:
-            return f"must have at least {self.least} entries, got {len(value)}"
+            return f"must have at least {self.least} {one if self.least == 1 else many}, got {len(value)}"
         if len(value) > self.most:
-            return f"must have at most {self.most} entries, got {len(value)}"
+            return f"must have at most {self.most} {one if self.most == 1 else many}, got {len(value)}"
         return None
 
 

@@ -15,6 +15,7 @@ import uvicorn
 from ..db.store import Store
 from .app import create_app
 from .dispatch import Searching
+from .http_protocol import ProblemProtocol
 from .settings import Settings
 from .workloads import WorkloadParser
 
@@ -52,6 +53,7 @@ def serve_api(
     stopping = threading.Event()
     config = uvicorn.Config(
         create_app(store, settings, searching, parser, stopping, process),
+        http=ProblemProtocol,
         log_config=None,  # its entries go where all go
         access_log=False,
         lifespan="off",

@@ -22,9 +22,9 @@ from .fresh import Fresh
 from .known_tokens import KnownTokens
 from .limits import BodyLimits
 from .metrics import Measuring, Metrics
+from .parameter_check import check_parameters
 from .plausible import Roofline
 from .presenter import Presenter
-from .query_check import check_query
 from .rate_limits import Buckets, RateLimits
 from .request_log import RequestLog
 from .routes import (
@@ -129,7 +129,7 @@ def bare_app() -> FastAPI:
         # Behind whatever ends TLS they lead to plain http, and tokens with them.
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
-        dependencies=[Depends(check_query)],
+        dependencies=[Depends(check_parameters)],
     )
     routes: list[APIRoute] = []
     for module in ROUTES:

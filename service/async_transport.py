@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import anyio
 import httpx
 
+from .answering import answered_async
 from .bounded_http import TimeUp, TooLong, whole
 from .exchange import HANDSHAKE_SECONDS, Exchange, Pause, Send, Steps, given
 
@@ -34,22 +35,7 @@ class AsyncTransport(Exchange):
         await self._http.aclose()
 
     async def run(self, steps: Steps[T]) -> T:
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, Pause):
-                    await anyio.sleep(step.seconds)
-                    step = steps.send(None)
-                    continue
-                try:
-                    answer = await self._send(step)
-                except (TimeUp, TooLong, httpx.HTTPError) as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            value: T = end.value
-            return value
+        return await answered_async(steps, self._take)
 
     @asynccontextmanager
     async def stream(
@@ -66,6 +52,12 @@ class AsyncTransport(Exchange):
         )
         async with opened as response:
             yield response
+
+    async def _take(self, step: Send | Pause) -> httpx.Response | None:
+        if isinstance(step, Pause):
+            await anyio.sleep(step.seconds)
+            return None
+        return await self._send(step)
 
     async def _send(self, step: Send) -> httpx.Response:
         request = self._http.build_request(

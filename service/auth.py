@@ -24,6 +24,7 @@ from ..db.mark import Mark
 from .errors import NotOwner, ScopeMissing, ServiceError, TokenNeeded, TokenWrong
 from .problems import respond
 from .settings import is_loopback
+from .single_header import single_header
 
 OPEN_PATHS = ("/livez", "/readyz", "/version")
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tilewright"'}
@@ -126,7 +127,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     async def _principal(self, headers: Headers, address: str, state: dict[str, Any]) -> Principal:
-        authorization = headers.get("authorization")
+        authorization = single_header(headers, "Authorization")
         if authorization is None:
             return Principal(None, frozenset(), _distrust(headers, self._host), address=address)
         scheme, _, secret = authorization.partition(" ")
@@ -201,13 +202,13 @@ def _distrust(headers: Headers, bound_host: str) -> str | None:
     """Why a request without a token is not surely of this machine, or None."""
     if not is_loopback(bound_host):
         return f"the server is bound to {bound_host}, not to loopback"
-    host = headers.get("host", "")
+    host = single_header(headers, "Host") or ""
     if not is_loopback(_hostname(f"//{host}")):
         return f"its Host header says {host[:80]!r}, not a loopback name"
     for name in headers:
         if name in _OF_PROXIES or name.startswith("x-forwarded-"):
             return f"its {name} header says that it came through a proxy"
-    origin = headers.get("origin")
+    origin = single_header(headers, "Origin")
     if origin is not None and not is_loopback(_hostname(origin)):
         return f"its Origin header says {origin[:80]!r}, not a loopback name"
     return None

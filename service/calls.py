@@ -15,6 +15,7 @@ from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 import httpx
 
+from .answering import answered, answered_async
 from .exchange import Exchange, Steps
 
 P = ParamSpec("P")
@@ -73,6 +74,9 @@ class Pages(Generic[T]):
     read: Callable[[Any], tuple[Iterable[T], str | None]]
     said: Callable[[httpx.Response], Any] = httpx.Response.json
 
+    def page(self, token: str | None) -> Flow[tuple[Iterable[T], str | None]]:
+        return self.read(self.said((yield self.call(token))))
+
 
 class Doing(Protocol):
     """A client that waits."""
@@ -103,19 +107,7 @@ class Verb(Generic[P, T]):
 
         @functools.wraps(self._describe)
         def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            flow = self._describe(*args, **kwargs)
-            try:
-                call = next(flow)
-                while True:
-                    try:
-                        answer = client.do(call)
-                    except Exception as error:  # it goes on where it came from: the flow may know it
-                        call = flow.throw(error)
-                    else:
-                        call = flow.send(answer)
-            except StopIteration as end:
-                value: T = end.value
-                return value
+            return answered(self._describe(*args, **kwargs), client.do)
 
         return method
 
@@ -137,19 +129,7 @@ class AsyncVerb(Generic[P, T]):
 
         @functools.wraps(self._describe)
         async def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            flow = self._describe(*args, **kwargs)
-            try:
-                call = next(flow)
-                while True:
-                    try:
-                        answer = await client.do(call)
-                    except Exception as error:  # it goes on where it came from: the flow may know it
-                        call = flow.throw(error)
-                    else:
-                        call = flow.send(answer)
-            except StopIteration as end:
-                value: T = end.value
-                return value
+            return await answered_async(self._describe(*args, **kwargs), client.do)
 
         return method
 
@@ -174,7 +154,7 @@ class Listing(Generic[P, T]):
             pages = self._describe(*args, **kwargs)
             token: str | None = None
             while True:
-                entries, token = pages.read(pages.said(client.do(pages.call(token))))
+                entries, token = answered(pages.page(token), client.do)
                 yield from entries
                 if token is None:
                     return
@@ -202,7 +182,7 @@ class AsyncListing(Generic[P, T]):
             pages = self._describe(*args, **kwargs)
             token: str | None = None
             while True:
-                entries, token = pages.read(pages.said(await client.do(pages.call(token))))
+                entries, token = await answered_async(pages.page(token), client.do)
                 for entry in entries:
                     yield entry
                 if token is None:

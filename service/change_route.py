@@ -70,13 +70,12 @@ class ChangeRoute(APIRoute):
             in_flight=context.in_flight,
             who=who,
             verb=self.name,
-            subject=request.url.path,
+            subject=request.url.path.replace("\0", "%00"),  # no database holds it
             trace_id=request.state.trace_id,
             audited=self.audited and self.name not in _UNAUDITED,
             key=key,
             asked="" if key is None else digest_of(request, await request.body()),
             status=self.status_code or 200,
-            dispatcher=context.dispatcher.inner,
         )
 
 

@@ -26,6 +26,7 @@ from ..db.store import Store
 from .auth import Principal
 from .dispatch import Searching
 from .errors import InFlight, InvalidRequest, KeyReused, ShownOnce
+from .single_header import single_header
 
 log = logging.getLogger("tilewright.service")
 
@@ -78,8 +79,7 @@ class Change:
     key: str | None
     asked: str
     status: int
-    dispatcher: Searching
-    wakes: bool = field(default=False, init=False)
+    then: list[Callable[[], None]] = field(default_factory=list, init=False)
     idle: bool = field(default=False, init=False)
     secret_of: str | None = field(default=None, init=False)
 
@@ -112,8 +112,8 @@ class Change:
 
     def _alone(self, effect: Callable[[], Response]) -> Response:
         answer = effect()
-        if self.wakes:
-            self.dispatcher.wake()
+        for action in self.then:
+            action()
         return answer
 
     def _first(self, effect: Callable[[], Response]) -> Response:
@@ -124,8 +124,8 @@ class Change:
                     self.store.keep_answer(self.key, self._to_keep(answer), KEPT_SECONDS)
                 if self.audited:
                     self.store.add_audit(self._entry(DONE))
-        if self.wakes:
-            self.dispatcher.wake()
+        for action in self.then:
+            action()
         return answer
 
     def _kept(self, key: str) -> Response | None:
@@ -164,14 +164,19 @@ class AfterChange:
         self.inner = inner
 
     def wake(self) -> None:
-        change = current.get()
-        if change is None:
-            self.inner.wake()
-        else:
-            change.wakes = True
+        after_change(self.inner.wake)
 
     def problem(self) -> str | None:
         return self.inner.problem()
+
+
+def after_change(action: Callable[[], None]) -> None:
+    """Call it, once, when the change of this request is stored; now, outside of one."""
+    change = current.get()
+    if change is None:
+        action()
+    elif action not in change.then:
+        change.then.append(action)
 
 
 def nothing_changed() -> None:
@@ -188,7 +193,7 @@ def answer_is_secret(of: str) -> None:
 
 def key_of(request: Request, who: Principal) -> str | None:
     """The digest under which an answer to this request is kept; None for a request without a key."""
-    said = request.headers.get(KEY_HEADER)
+    said = single_header(request.headers, KEY_HEADER)
     if said is None:
         return None
     if not _KEY.fullmatch(said):

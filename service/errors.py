@@ -84,6 +84,14 @@ class AmbiguousHardware(InvalidRequest):
     code, title = "ambiguous-hardware", "Workers of several kinds of hardware are attached"
 
 
+class NotHttp(ServiceError):
+    status, code, title = 400, "not-http", "The request is not HTTP"
+
+
+class HeadTooLarge(ServiceError):
+    status, code, title = 431, "head-too-large", "The request's line and headers are too long"
+
+
 class MalformedJson(ServiceError):
     status, code, title = 400, "malformed-json", "The body is not JSON"
 

@@ -10,7 +10,7 @@ from ..db.fleet_records import Worker, labels_of
 from ..db.records import Job
 from .errors import AmbiguousHardware, Fault
 
-ATTACHED_STATES = ("online", "busy")
+ATTACHED_STATES = ("registering", "online", "busy")
 NO_WORKER = "no worker attached"
 _SHOWN = 20
 

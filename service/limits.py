@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .errors import BodyTooLarge, InvalidRequest, MalformedJson, NotJson, ServiceError
 from .problems import respond
+from .single_header import single_header
 
 # Parsing more than this would hold up the event loop for longer than a request should wait.
 _PARSE_IN_THREAD = 64 << 10
@@ -75,8 +76,8 @@ class BodyLimits:
             more = message.get("more_body", False)
         body = b"".join(chunks)
         if body and (not is_artifact or method == "PUT"):
-            _check_media_type(headers.get("content-type"), _BYTES if is_artifact else _JSON)
-            _check_encoding(headers.get("content-encoding", ""))
+            _check_media_type(single_header(headers, "Content-Type"), _BYTES if is_artifact else _JSON)
+            _check_encoding(single_header(headers, "Content-Encoding") or "")
         return body
 
 

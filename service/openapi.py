@@ -113,7 +113,7 @@ def _refusals(operation: dict[str, Any], route: APIRoute, known: bool) -> list[i
     """The statuses with which this route may refuse a request."""
     found = {500}
     if known:
-        found |= {401, 403, 429, 503}
+        found |= {401, 403, 422, 429, 503}
     if CHANGING.intersection(route.methods or ()):
         found |= {409, 413, 415, 422, 507}
     if "POST" in (route.methods or ()) or "requestBody" in operation:

@@ -45,30 +45,10 @@ class Presenter:
         self._target = lru_cache(maxsize=256)(self._read_target)
 
     def job(self, job: Job) -> JobView:
-        """All of a job."""
-        report, model = (self._last(job, kind) for kind in ("report", "model"))
-        return self.job_in_list(job).model_copy(
-            update={
-                "model": None if model is None else ModelView.model_validate(model["overall"]),
-                "time": None if report is None else TimeView.model_validate(report["seconds"]),
-                "drift": (drift := self._drift(job)),
-                "warnings": [
-                    *(view.message for view in drift),
-                    *(_warning(*each) for each in self._store.job_doubts(job.id)),
-                ],
-            }
-        )
-
-    def _drift(self, job: Job) -> list[DriftView]:
-        return [drift_view(baseline) for baseline in self._store.baselines(job.id) if baseline.drifted]
-
-    def _last(self, job: Job, kind: str) -> Any:
-        event = self._store.last_event(job.id, kind)
-        return None if event is None else json.loads(event.data)
-
-    def job_in_list(self, job: Job) -> JobView:
-        """A job without what takes a look at its events."""
+        """All of a job, the same wherever it is shown."""
         workload = self._workload(job.workload)
+        report, model = (self._last(job, kind) for kind in ("report", "model"))
+        drift = self._drift(job)
         known = self._store.known(job.id)
         best = self._best_of(job, known)
         return JobView(
@@ -81,6 +61,7 @@ class Presenter:
             budget=_budget(job),
             seed=job.seed,
             strategy=job.strategy,
+            batch=job.batch,
             worker_wait=job.worker_wait,
             pool=job.pool,
             labels=json.loads(job.labels),
@@ -92,7 +73,21 @@ class Presenter:
             finished_at=job.finished_at,
             progress=self._progress(job, known.trials, best, workload.flops),
             best=None if best is None else _best_of_job(best, workload.flops),
+            model=None if model is None else ModelView.model_validate(model["overall"]),
+            time=None if report is None else TimeView.model_validate(report["seconds"]),
+            warnings=[
+                *(view.message for view in drift),
+                *(_warning(*each) for each in self._store.job_doubts(job.id)),
+            ],
+            drift=drift,
         )
+
+    def _drift(self, job: Job) -> list[DriftView]:
+        return [drift_view(baseline) for baseline in self._store.baselines(job.id) if baseline.drifted]
+
+    def _last(self, job: Job, kind: str) -> Any:
+        event = self._store.last_event(job.id, kind)
+        return None if event is None else json.loads(event.data)
 
     def _stalled(self, job: Job) -> str | None:
         """Why a running job does not get on; None where it does, or has not stood still for long."""

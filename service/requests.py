@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..db.words import LEAST_SECONDS, MAX_PRIORITY, Scope
+from ..db.words import DEFAULT_BATCH, LEAST_SECONDS, MAX_PRIORITY, Scope
+from .durations import LONGEST_TOKEN_LIFE
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
 HardwareKey = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -100,6 +101,13 @@ class JobRequest(Request):
         max_length=64,
         description='schedules to try first: traces, or {"sketch": name, "knobs": {name: value}}',
     )
+    batch: int = Field(
+        DEFAULT_BATCH,
+        ge=1,
+        le=256,
+        description="candidates that are proposed at a time; at most twice as many are measured at once, so "
+        "give half the number of workers where those are many",
+    )
     measure: Literal["workers", "outside"] = Field(
         "workers", description="who measures: the fleet, or whoever uses trials:ask and trials:tell"
     )
@@ -186,7 +194,7 @@ class TokenRequest(Request):
     scopes: list[Scope] = Field(min_length=1, max_length=6)
     pool: str | None = Field(None, min_length=1, max_length=100)
     expires_seconds: float | None = Field(
-        None, gt=0, le=3650 * 86_400.0, description="life time; none: it does not expire"
+        None, gt=0, le=LONGEST_TOKEN_LIFE, description="life time; none: it does not expire"
     )
     max_jobs: int | None = Field(None, ge=0, le=10**9, description="unfinished jobs that it may have")
     max_trials: int | None = Field(

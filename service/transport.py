@@ -9,8 +9,9 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from .bounded_http import BoundedHttp, TimeUp, TooLong
-from .exchange import HANDSHAKE_SECONDS, ApiError, Exchange, InsecureToken, Pause, Steps, given
+from .answering import answered
+from .bounded_http import BoundedHttp
+from .exchange import HANDSHAKE_SECONDS, ApiError, Exchange, InsecureToken, Pause, Send, Steps, given
 
 __all__ = ["ApiError", "InsecureToken", "Transport"]
 
@@ -91,28 +92,19 @@ class Transport(Exchange):
             self._run(self.shaking_hands(timeout))
 
     def _run(self, steps: Steps[T]) -> T:
-        try:
-            step = next(steps)
-            while True:
-                if isinstance(step, Pause):
-                    time.sleep(step.seconds)
-                    step = steps.send(None)
-                    continue
-                try:
-                    answer = self._http.request(
-                        step.method,
-                        step.url,
-                        seconds=step.seconds,
-                        most_bytes=step.most_bytes,
-                        json=step.json,
-                        content=step.content,
-                        params=step.params,
-                        headers=step.headers,
-                    )
-                except (TimeUp, TooLong, httpx.HTTPError) as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(answer)
-        except StopIteration as end:
-            value: T = end.value
-            return value
+        return answered(steps, self._take)
+
+    def _take(self, step: Send | Pause) -> httpx.Response | None:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
+        return self._http.request(
+            step.method,
+            step.url,
+            seconds=step.seconds,
+            most_bytes=step.most_bytes,
+            json=step.json,
+            content=step.content,
+            params=step.params,
+            headers=step.headers,
+        )

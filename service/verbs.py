@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from ..db.words import DEFAULT_BATCH
 from .calls import Call, Flow, Pages, change, get
 from .views import (
     AskedView,
@@ -48,6 +49,7 @@ def submit(
     strategy: str = "guided",
     worker_wait: float | None = None,
     history: str = "use",
+    batch: int = DEFAULT_BATCH,
     suggestions: Sequence[Mapping[str, Any]] = (),
     measure: str = "workers",
     pool: str | None = None,
@@ -56,13 +58,14 @@ def submit(
 ) -> Flow[JobView]:
     """Create a job. `history` "ignore": measure anew what was measured before. `suggestions` are tried
     first: JSON of traces, or `{"sketch": name, "knobs": {name: value}}`. `measure` "outside": whoever calls
-    `ask` and `tell` measures. Only workers of the `pool` that have all the `labels` measure it; each step of
+    `ask` and `tell` measures. `batch` candidates are proposed at a time, and at most twice as many measured
+    at once. Only workers of the `pool` that have all the `labels` measure it; each step of
     `priority` is twice the share among your own jobs."""
     budget = {"trials": trials, "seconds": seconds, "target_seconds": target_seconds, "patience": patience}
     body = _job(workload, target, budget)
     body |= {"hardware": hardware, "seed": seed, "strategy": strategy, "worker_wait": worker_wait}
     body |= {"history": history, "suggestions": [dict(one) for one in suggestions], "measure": measure}
-    body |= {"pool": pool, "labels": dict(labels or {}), "priority": priority}
+    body |= {"pool": pool, "labels": dict(labels or {}), "priority": priority, "batch": batch}
     return JobView.model_validate((yield change("/v1/jobs", body)).json())
 
 

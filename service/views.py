@@ -140,9 +140,8 @@ class DriftView(View):
 
 
 class JobView(View):
-    """`model`, `time`, `warnings` and `drift` are not part of a list. `owner`: the token that made it and may
-    change it; none: everyone who may write jobs. `stalled`: since when a running job does not get on, and
-    what it waits for; `warnings`: what to know about the results."""
+    """`owner`: the token that made it and may change it; none: everyone who may write jobs. `stalled`: since
+    when a running job does not get on, and what it waits for; `warnings`: what to know about the results."""
 
     id: str
     state: str
@@ -153,6 +152,7 @@ class JobView(View):
     budget: BudgetView
     seed: int
     strategy: str
+    batch: int
     worker_wait: float
     history: str = "use"
     owner: str | None = None

@@ -31,6 +31,7 @@ class WorkWatch:
         self._waiting: dict[asyncio.Future[bool], Worker] = {}
         self._task: asyncio.Task[None] | None = None
         self._seen: list[OpenWork] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._claiming = asyncio.Semaphore(_CLAIMS_AT_ONCE)
 
     @contextlib.asynccontextmanager
@@ -52,8 +53,9 @@ class WorkWatch:
 
     async def turn(self, worker: Worker, seconds: float) -> bool:
         """Wait until there may be work for this worker, and it is its turn to claim; False after `seconds`,
-        and where the server stops. Raises StoreError."""
-        mine: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        where the worker is `let_go`, and where the server stops. Raises StoreError."""
+        self._loop = asyncio.get_running_loop()
+        mine: asyncio.Future[bool] = self._loop.create_future()
         self._waiting[mine] = worker
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._watch(), name="work watch")
@@ -63,6 +65,16 @@ class WorkWatch:
             return False
         finally:
             self._waiting.pop(mine, None)
+
+    def let_go(self, worker_id: str) -> None:
+        """The worker's state has changed: if it waits, it waits no longer. From any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._end_turns_of, worker_id)
+
+    def _end_turns_of(self, worker_id: str) -> None:
+        for waiting in self._open_ones():
+            if self._waiting[waiting].id == worker_id:
+                waiting.set_result(False)
 
     async def _watch(self) -> None:
         while self._waiting and not self._stopping.is_set():

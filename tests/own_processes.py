@@ -4,8 +4,7 @@ import contextlib
 
 import psutil
 
-SERVER_FOLDERS = "tw-pg-"
-"""How the folders of database servers begin; a server and its watcher have theirs on the command line."""
+_SERVER_FOLDERS = "tw-pg-"  # as postgres_server names them, which not all who ask can import
 
 
 def own_children(recursive: bool = False) -> list[psutil.Process]:
@@ -22,6 +21,6 @@ def own_children(recursive: bool = False) -> list[psutil.Process]:
 
 def _is_server(process: psutil.Process) -> bool:
     try:
-        return any(SERVER_FOLDERS in word for word in process.cmdline())
+        return any(_SERVER_FOLDERS in word for word in process.cmdline())
     except psutil.Error:
         return False

@@ -11,7 +11,7 @@ from ..db.records import Job
 from ..db.store import HistoryStore
 from .budget import Budget
 from .candidate import Candidate
-from .session import TuningSession
+from .session import BATCH, TuningSession
 from .strategies import SearchStrategy
 from .suggested import SUGGESTED, TRANSFERRED, Suggestions, suggestions_of
 from .task import TuningTask
@@ -50,6 +50,7 @@ class Beginning:
         seed: int,
         adopted: Sequence[Candidate] = (),
         watch: Stopwatch | None = None,
+        batch: int = BATCH,
     ) -> TuningSession:
         points = [(point.sketch, point.row, SUGGESTED) for point in self.asked.points]
         points += [(point.sketch, point.row, TRANSFERRED) for point in self.warm.transferred]
@@ -60,6 +61,7 @@ class Beginning:
             target=task.target_key,
             codegen=task.codegen,
             seed=seed,
+            batch_size=batch,
             defaults=task.defaults,
             adopted=adopted,
             suggestions=points,

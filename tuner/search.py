@@ -32,6 +32,12 @@ from .watchdog import in_time
 __all__ = ["StoredSearch", "input_seed", "new_trials", "stored_trials"]
 
 POLL_SECONDS = 0.03
+_MOST_POLL_SECONDS = 0.5
+_WAITED_SHARE = 0.05
+"""Waiting for results, a search looks for them the less often the longer none has come, and the more are
+out: it costs the database the same whether one has come or not."""
+_CHEAP = 16
+"""So many trials are read in no time."""
 JOB_SECONDS = 0.25
 """How often the job itself is read, to see that it was cancelled or paused."""
 
@@ -67,6 +73,7 @@ class StoredSearch:
         self._begun: float | None = None
         self._job_read_at = clock()
         self._announced = 0
+        self._told_at = clock()
 
     def run(self) -> Job:
         """Search to the end and return the job as it then stands.
@@ -94,7 +101,13 @@ class StoredSearch:
             begin = self._beginning(stored)
             session = resume(
                 lambda adopted: begin.session(
-                    self._task, self._strategy, budget_of(self._job), self._job.seed, adopted, self._watch
+                    self._task,
+                    self._strategy,
+                    budget_of(self._job),
+                    self._job.seed,
+                    adopted,
+                    self._watch,
+                    self._job.batch,
                 ),
                 stored,
                 self._task,
@@ -119,7 +132,7 @@ class StoredSearch:
             if not asked and not told:
                 if self._job.origin == "outside":
                     return self._job  # who measures it may take days: told more, it is searched again
-                self._sleep(POLL_SECONDS)
+                self._sleep(self._until_next_look(session))
         self._announce(session, last=True)
         self._crown(session)
         if self._ended():
@@ -195,7 +208,15 @@ class StoredSearch:
             if trial.number in waiting and outcome is not None:
                 session.tell(trial.number, outcome)
                 told += 1
+        if told:
+            self._told_at = self._clock()
         return told
+
+    def _until_next_look(self, session: TuningSession) -> float:
+        out = len(session.outstanding)
+        often = POLL_SECONDS * max(1.0, out / _CHEAP)
+        waited = self._clock() - self._told_at
+        return min(_MOST_POLL_SECONDS, max(often, _WAITED_SHARE * waited))
 
     def _announce(self, session: TuningSession, *, last: bool = False) -> None:
         for found in islice(session.events, self._announced, None):

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..db.words import DEFAULT_BATCH
 from .budget import EXACT, Budget
 from .candidate import Candidate
 from .errors import NotReady
@@ -26,7 +27,7 @@ from .time_split import Stopwatch
 
 __all__ = ["BATCH", "MAX_FAILURES", "BestFound", "SessionState", "TuningSession", "require_seed"]
 
-BATCH = 8
+BATCH = DEFAULT_BATCH
 """Trials of one batch. Two batches are out at a time: one is measured while the next is thought of."""
 
 EARLY = 32
@@ -124,6 +125,7 @@ class TuningSession:
         self._best: Trial | None = None
         self._next_batch = 0
         self._in_order = 0
+        self._told_to = 0  # all before it were told
         self._closed: tuple[EndState, str] | None = None
         self._enough = False
         self._known = tuple(known)
@@ -154,7 +156,8 @@ class TuningSession:
     @property
     def outstanding(self) -> tuple[Candidate, ...]:
         """Candidates whose outcome was not told yet, in trial order."""
-        return tuple(c for c in self._candidates if c.number not in self._outcomes)
+        left = islice(self._candidates, self._told_to, None)
+        return tuple(c for c in left if c.number not in self._outcomes)
 
     @property
     def best(self) -> Trial | None:
@@ -275,6 +278,8 @@ class TuningSession:
         if number in self._outcomes:
             raise ValueError(f"trial {number} was told already")
         self._outcomes[number] = outcome
+        while self._told_to in self._outcomes:
+            self._told_to += 1
         if outcome.failure is not None:
             self._failures[outcome.failure] += 1
         if outcome.exact:
@@ -325,7 +330,8 @@ class TuningSession:
         return max(1, self._batch_size // 2) if self.asked < EARLY else self._batch_size
 
     def _missing(self) -> tuple[int, ...]:
-        needed = (c.number for c in self._candidates if c.batch <= self._next_batch - 2)
+        left = islice(self._candidates, self._told_to, None)
+        needed = (c.number for c in left if c.batch <= self._next_batch - 2)
         return tuple(number for number in needed if number not in self._outcomes)
 
     def _told_up_to(self, batch: int) -> tuple[Trial, ...]:

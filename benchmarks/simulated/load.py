@@ -31,7 +31,8 @@ _START_SECONDS = 180.0
 @dataclass(frozen=True, slots=True)
 class Load:
     """`searches` 0: no search runs, and the queue is filled with copies of one real candidate of each job.
-    Workers attach within `spread` seconds, which are part of the `seconds`."""
+    Workers attach within `spread` seconds, which are part of the `seconds`. Searches propose `batch`
+    candidates at a time, with another batch out."""
 
     workers: int = 1000
     jobs: int = 10
@@ -42,6 +43,7 @@ class Load:
     apis: int = 2
     searches: int = 2
     spread: float = 30.0
+    batch: int = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,9 @@ def _submit(scaled: Scaled, load: Load) -> list[str]:
                 "k": 32 * (1 + n // len(SIZES)),
                 "dtype": "float32",
             }
-            job = client.submit(workload, trials=_TRIALS, hardware=hello.hardware_key, seed=n)
+            job = client.submit(
+                workload, trials=_TRIALS, hardware=hello.hardware_key, seed=n, batch=load.batch
+            )
             ids.append(job.id)
     return ids
 

@@ -30,6 +30,7 @@ from .jobs import change_state
 from .lease_ends import poison
 from .locks import lock_jobs
 from .part import new_id
+from .portions import portion
 from .run_only import built, fail_unbuildable
 from .tables import attempts, crashes, jobs, leases, retimings, targets, trials, workloads
 from .turns import charge, has_due, measurable, next_job, serves, timed_by
@@ -70,10 +71,10 @@ _ITEM = (
 
 def grant(conn: Connection, worker: Row[Any], count: int, ttl: float, now: float) -> Lease | None:
     """Lease a worker up to `count` trials of one job that it may measure: those to be timed again first, else
-    of the job whose turn it is. None where nothing is queued."""
+    of the job whose turn it is, as many as are its part. None where nothing is queued."""
     if worker.run_only:
         fail_unbuildable(conn, jobs.c.hardware == worker.hardware, now)
-    found = _due_items(conn, worker, count) or _queued_items(conn, worker, count)
+    found = _due_items(conn, worker, count) or _queued_items(conn, worker, count, now)
     if found is None:
         return None
     job, rows = found
@@ -111,10 +112,12 @@ def _due_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
     return (first, rows) if rows else None
 
 
-def _queued_items(conn: Connection, worker: Row[Any], count: int) -> _Found | None:
+def _queued_items(conn: Connection, worker: Row[Any], most: int, now: float) -> _Found | None:
     # Others hold all that these have and have not committed yet, or nothing of theirs is built.
     passed: list[str] = []
+    count: int | None = None
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
+        count = portion(conn, worker, most, now) if count is None else count
         query = (
             _items(cast(_best_seconds(conn, job.id), Double()))
             .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))

@@ -1,12 +1,14 @@
 """Which database a url names."""
 
+import contextlib
+import os
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from ..address import shown
-from ..errors import InvalidValue, StoreUnavailable
+from ..errors import InvalidValue, NoDatabase
 from .database import Database
 from .sqlite_database import SqliteDatabase
 
@@ -16,7 +18,8 @@ _POSTGRES_DRIVERS = ("postgresql", "postgresql+psycopg", "postgres")
 def database_of(url: str, create: bool) -> Database:
     """The database at a url; InvalidValue for another kind of url.
 
-    StoreUnavailable where it is missing and not to be made. A server of PostgreSQL is not asked yet.
+    NoDatabase where it is missing and not to be made, or its folder is missing. A server of PostgreSQL is not
+    asked yet.
     """
     parsed = _parsed(url)
     if parsed.drivername in _POSTGRES_DRIVERS:
@@ -35,10 +38,19 @@ def database_of(url: str, create: bool) -> Database:
         raise InvalidValue("url", f"{url!r} names no file; use sqlite:///relative or sqlite:////absolute")
     path = Path(parsed.database)
     if not path.parent.is_dir():
-        raise StoreUnavailable(f"{path}: there is no directory {path.parent}")
-    if not create and not path.exists():
-        raise StoreUnavailable(f"{path}: there is no such database")
+        raise NoDatabase(f"{path}: there is no directory {path.parent}")
+    if not path.exists():
+        if not create:
+            raise NoDatabase(f"{path}: there is no such database")
+        _make_private(path)
     return SqliteDatabase(path)
+
+
+def _make_private(path: Path) -> None:
+    """An empty file that is its owner's alone, for it will hold digests of tokens; SQLite gives the files
+    beside it the same mode. What stands in the way of it, SQLite tells."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _postgres(url: URL) -> Database:

@@ -7,7 +7,6 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from ..checks import check_json, check_limit, check_text, check_word
-from ..errors import Superseded
 from ..fleet_records import Worker
 from ..health_records import HealthCheck, NewHealthCheck, WorkerBaseline
 from ..health_store import DRIFT_LIMIT, MAX_HEALTH_CHECKS
@@ -19,7 +18,7 @@ from .events import append_event
 from .job_rows import job_row, lock_job
 from .part import Part
 from .tables import health_checks, job_baselines, workers
-from .worker_rows import lock_worker, read_worker, set_state
+from .worker_rows import lock_worker, read_worker, set_state, superseded
 
 _MOST_PARTS = 16 << 10
 _MOST_REASON = 4 << 10
@@ -32,7 +31,7 @@ class HealthPart(Part):
         with self._database.write() as conn:
             row = lock_worker(conn, worker)
             if row.session != session:
-                raise Superseded(f"a newer session of worker {worker} has registered")
+                raise superseded(row)
             now = now_of(conn)
             since = last_sound(conn, worker)
             said = {name: getattr(check, name) for name in NewHealthCheck.__slots__}
@@ -41,6 +40,8 @@ class HealthPart(Part):
             conn.execute(update(workers).where(workers.c.id == worker).values(seen_at=now))
             if check.verdict in SICK_VERDICTS and row.state != "retired":
                 _quarantine(conn, row, check, row.registered_at if since is None else since, now)
+            elif row.state == "registering":
+                set_state(conn, worker, "online", "", now)
             elif row.state == "quarantined":
                 reason = row.reason.removesuffix(HEALTHY_AGAIN) + HEALTHY_AGAIN * (check.verdict == "healthy")
                 conn.execute(update(workers).where(workers.c.id == worker).values(reason=reason))

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, select, update
 
-from ..errors import LeaseLost, NotFound, Superseded
+from ..errors import LeaseLost, NotFound
 from ..fleet_records import LeaseState
 from .clock import epoch_now, now_of
 from .job_rows import is_over
@@ -14,6 +14,7 @@ from .lease_ends import OPEN_ATTEMPTS
 from .retimings import due_retiming, wanting_job
 from .silence import TOUCH_SECONDS
 from .tables import attempts, jobs, leases, retimings, trials, workers
+from .worker_rows import superseded
 
 _ENDINGS = {
     "expired": "has expired",
@@ -78,7 +79,7 @@ def live_lease(
     """`find_lease` of a session that is not superseded."""
     row = find_lease(conn, lease_id, session, with_worker)
     if row.session != row.live_session:
-        raise Superseded(f"a newer session of worker {row.worker} has registered")
+        raise superseded(conn.execute(select(workers).where(workers.c.id == row.worker)).one())
     return row
 
 
@@ -103,13 +104,17 @@ def extend_lease(conn: Connection, lease_id: str, ttl: float, now: float) -> Non
     conn.execute(_EXTEND, {"which": lease_id, "to_ttl": ttl, "to_expires": now + ttl})
 
 
+_ABSENT = ("registering", "offline")
+"""A worker in one of these that calls is online."""
+
+
 def touch_worker(conn: Connection, worker: str, state: str, seen_at: float, ttl: float, now: float) -> None:
     """Note that a worker was heard of that has leases of `ttl` seconds. Often is not always, for every write
     waits for the disk; but so often that a lease does not expire meanwhile."""
-    if state != "offline" and now - seen_at < min(TOUCH_SECONDS, ttl / 2):
+    if state not in _ABSENT and now - seen_at < min(TOUCH_SECONDS, ttl / 2):
         return
     values: dict[str, Any] = {"seen_at": now}
-    if state == "offline":
+    if state in _ABSENT:
         values |= {"state": "online", "reason": "", "state_at": now}
     own = select(workers.c.id).where(workers.c.id == worker)
     free = workers.c.id.in_(own.with_for_update(skip_locked=True, key_share=True))

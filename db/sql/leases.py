@@ -51,7 +51,7 @@ class LeasePart(Part):
             now = now_of(conn)
             touch_worker(conn, row.id, row.state, row.seen_at, ttl, now)
             end_open_lease(conn, worker, "released", now)
-            if row.state not in ("online", "offline"):
+            if row.state not in ("registering", "online", "offline"):
                 return None
             return grant(conn, row, min(max_items, MAX_LEASE_ITEMS), ttl, now)
 

@@ -58,7 +58,9 @@ def wanted(hardware: ColumnElement[bool]) -> ColumnElement[bool]:
 
 def runs_only() -> ColumnElement[bool]:
     """Whether a job's hardware is that of a worker that is there and only runs."""
-    there = select(workers.c.hardware).where(workers.c.run_only, workers.c.state == "online")
+    there = select(workers.c.hardware).where(
+        workers.c.run_only, workers.c.state.in_(("registering", "online"))
+    )
     return jobs.c.hardware.in_(there)
 
 

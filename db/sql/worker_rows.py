@@ -17,7 +17,7 @@ from sqlalchemy import (
     update,
 )
 
-from ..errors import UnknownWorker
+from ..errors import Superseded, UnknownWorker
 from ..fleet_records import Worker
 from .clock import epoch_now
 from .tables import attempts, leases, workers
@@ -70,6 +70,11 @@ def lock_worker(conn: Connection, worker_id: str) -> Row[Any]:
     if row is None:
         raise unknown_worker(conn, worker_id)
     return row
+
+
+def superseded(worker: Row[Any]) -> Superseded:
+    """What an older session of the worker is told; people know it by its name."""
+    return Superseded(f"a newer session of worker {worker.name} ({worker.id}) has registered")
 
 
 def unknown_worker(conn: Connection, key: str) -> UnknownWorker:

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, select, update
 
 from ..checks import check_text, check_word, check_worker
-from ..errors import Conflict, InvalidValue, NameRetired, Superseded
+from ..errors import Conflict, InvalidValue, NameRetired
 from ..fleet_records import NewWorker, Worker
 from ..words import WORKER_STATES, WorkerState
 from .catalog import require_hardware
@@ -14,8 +14,17 @@ from .lease_ends import end_open_lease
 from .part import Part, new_id, upsert
 from .silence import ATTACHED
 from .tables import workers
-from .worker_rows import NO_SESSION, end_pauses, lock_worker, read_worker, set_state, workers_query
+from .worker_rows import (
+    NO_SESSION,
+    end_pauses,
+    lock_worker,
+    read_worker,
+    set_state,
+    superseded,
+    workers_query,
+)
 
+REGISTERING = "it has not asked for work yet"
 _STICKY = ("paused", "quarantined")
 
 
@@ -39,7 +48,7 @@ class WorkerPart(Part):
                     f"a worker of another pool is attached as {worker.name}: attach under another name"
                 )
             if known.session == worker.session:
-                conn.execute(update(workers).where(workers.c.id == known.id).values(seen_at=now))
+                _say_again(conn, known, worker, now)
                 return read_worker(conn, known.id)
             end_open_lease(conn, known.id, "superseded", now)
             _attach_again(conn, known, worker, now)
@@ -58,7 +67,7 @@ class WorkerPart(Part):
         with self._database.write() as conn:
             known = lock_worker(conn, worker_id)
             if known.session not in (session, NO_SESSION):
-                raise Superseded(f"a newer session of worker {worker_id} has registered")
+                raise superseded(known)
             now = now_of(conn)
             end_open_lease(conn, worker_id, "released", now)
             conn.execute(update(workers).where(workers.c.id == worker_id).values(session=NO_SESSION))
@@ -81,9 +90,22 @@ class WorkerPart(Part):
 def _attach(conn: Connection, worker: NewWorker, now: float) -> str | None:
     """The id of a worker whose name is new; None where the name is known."""
     values = {name: getattr(worker, name) for name in NewWorker.__slots__}
-    values |= {"id": new_id("worker"), "state": "online", "reason": "", "registered_at": now, "seen_at": now}
+    values |= {"id": new_id("worker"), "state": "registering", "reason": REGISTERING}
+    values |= {"registered_at": now, "seen_at": now, "state_at": now}
     added = upsert(conn, workers).values(values).on_conflict_do_nothing(index_elements=["name"])
     return conn.execute(added.returning(workers.c.id)).scalar_one_or_none()
+
+
+def _say_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float) -> None:
+    """The same process attaches once more, as after an outage: what it holds and its state stay, and what it
+    says of itself is newer. Its hardware is what its results are kept under."""
+    if known.hardware != worker.hardware:
+        raise Conflict(
+            f"worker {worker.name} attached this session with hardware {known.hardware}, now it says "
+            f"{worker.hardware}: other hardware is another session"
+        )
+    said = {name: getattr(worker, name) for name in NewWorker.__slots__}
+    conn.execute(update(workers).where(workers.c.id == known.id).values(**said, seen_at=now))
 
 
 def _attach_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float) -> None:
@@ -91,8 +113,8 @@ def _attach_again(conn: Connection, known: Row[Any], worker: NewWorker, now: flo
     conn.execute(
         update(workers)
         .where(workers.c.id == known.id)
-        .values(state=known.state if kept else "online", reason=known.reason if kept else "")
-        .values(state_at=known.state_at if kept else None, until=known.until if kept else None)
+        .values(state=known.state if kept else "registering", reason=known.reason if kept else REGISTERING)
+        .values(state_at=known.state_at if kept else now, until=known.until if kept else None)
         .values({name: getattr(worker, name) for name in NewWorker.__slots__})
         .values(registered_at=now, seen_at=now)
     )

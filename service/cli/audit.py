@@ -35,7 +35,7 @@ def list_entries(
     from ...db import open_store
 
     try:
-        store = open_store(settings_of(db=db).db)
+        store = open_store(settings_of(db=db).db, create=False)
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
     with store:

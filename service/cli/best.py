@@ -11,10 +11,11 @@ from typer.core import TyperGroup
 from ..schedule_views import ExplanationView, ScheduleView
 from .best_source import key_of, opened
 from .exits import CommandError, Exit
-from .options import AsJson, Db, InsecureHttp, TokenFile, Url
+from .options import AsJson
 from .output import show, table
 from .progress import speed
 from .tune import Target, script_of
+from .where import Place, takes
 from .workload_argument import Workload, func_of
 
 Hardware = Annotated[
@@ -35,6 +36,7 @@ app = typer.Typer(name="best", help="Best-known schedules.", no_args_is_help=Tru
 
 
 @app.command("show")
+@takes(Place)
 def best(
     workload: Workload,
     target: Target = "llvm",
@@ -45,10 +47,8 @@ def best(
     freeze: Annotated[
         str | None, typer.Option(help="What was best-known when this freeze was made.", show_default=False)
     ] = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """The best-known schedule of WORKLOAD as Python, and how it was found. Ends with 1 when none is known."""
@@ -57,16 +57,16 @@ def best(
     func, key = func_of(workload), key_of(workload, target, hardware)
     kinds = _kinds(allow)
     wanted = f"no schedule is known for {func.name}"
-    with opened(url, db, token_file, insecure_http, wanted=wanted) as source:
+    with opened(where, wanted=wanted) as source:
         if source.remote:
             found = source.kept.best(*key.parts, freeze, allow=kinds)
         else:
             found = source.kept.best(*key.parts, freeze)
             if found is None and kinds:
                 found = _near(source.kept, func, target, key.hardware, kinds)
-        where = source.where
+        looked = source.where
     if found is None:
-        raise CommandError(f"no schedule is known for {func.name} at {where}; `tilewright tune` finds one")
+        raise CommandError(f"no schedule is known for {func.name} at {looked}; `tilewright tune` finds one")
     if found.kind == "default":
         document = {"kind": "default", "reason": found.reason, "seconds": None, "gflops": None, "trace": None}
         show(document, as_json, lambda: f"# the default schedule: {found.reason}")
@@ -85,15 +85,14 @@ def best(
 
 
 @app.command("list")
+@takes(Place)
 def list_best(
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """All best-known schedules, in the order of their keys."""
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         views = list(source.schedules())
 
     def human() -> str:
@@ -104,20 +103,19 @@ def list_best(
 
 
 @app.command("explain")
+@takes(Place)
 def explain(
     workload: Workload,
     target: Target = "llvm",
     hardware: Hardware = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """Why WORKLOAD gets the schedule that it gets: what is served, with its evidence; what could be pinned;
     how it was decided; and what is not served any more."""
     key = key_of(workload, target, hardware)
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         said = source.explain(key)
     show(said.model_dump(), as_json, lambda: _explained(said))
 

@@ -13,27 +13,27 @@ import typer
 from .best import app
 from .best_source import opened
 from .exits import CommandError, Exit
-from .options import AsJson, Db, InsecureHttp, TokenFile, Url
+from .options import AsJson, Db, settings_of
 from .output import say, show, show_json
+from .where import Place, takes
 
 Out = Annotated[Path | None, typer.Option(help="A new file. [default: standard output]", show_default=False)]
 
 
 @app.command("export")
+@takes(Place)
 def export(
     format_: Annotated[str, typer.Option("--format", help="lines, or t4 for the trials of a job.")] = "lines",
     job: Annotated[str | None, typer.Option(help="With --format t4: the job.", show_default=False)] = None,
     out: Out = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
 ) -> None:
     """All best-known schedules, a record a line, in the order of their keys; or, in the T4 format of the
     auto-tuning community, the trials of one job of a database."""
     if format_ not in ("lines", "t4") or (format_ == "t4") is not (job is not None):
         raise CommandError("give --format lines, or --format t4 with --job", Exit.USAGE)
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         if job is not None:
             if source.remote:
                 raise CommandError("--format t4 reads a database: give --db", Exit.USAGE)
@@ -50,12 +50,11 @@ def export(
 
 
 @app.command("import")
+@takes(Place)
 def import_(
     file: Annotated[Path, typer.Argument(help="Lines that `export` wrote.", show_default=False)],
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """Take records of another store in. Bad lines are named and skipped; the command then ends with 1."""
@@ -64,7 +63,7 @@ def import_(
         read = file.open(encoding="utf-8", errors="replace")
     except OSError as error:
         raise CommandError(f"{file} cannot be read: {error.strerror}", Exit.USAGE) from error
-    with read, opened(url, db, token_file, insecure_http, create=True) as source:
+    with read, opened(where, create=True) as source:
         said = source.kept.import_lines(read) if source.remote else _imported(source.kept, read)
     counts = {name: getattr(said, name) for name in ("best", "challenger", "slower", "known")}
     for bad in said.refused:
@@ -86,9 +85,7 @@ def check(
 
     failed: list[dict[str, Any]] = []
     count = 0
-    from .options import settings_of
-
-    with opened(None, db or settings_of().db, None, False) as source:
+    with opened(Place(db=db or settings_of().db)) as source:
         for kept in _all(source.kept):
             count += 1
             reason = why_not(kept.program, kept.description, kept.schedule.trace)

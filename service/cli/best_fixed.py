@@ -10,9 +10,10 @@ from ..schedule_presenter import pin_view
 from .best import Hardware, app
 from .best_source import key_of, opened
 from .exits import CommandError, Exit
-from .options import AsJson, Db, InsecureHttp, TokenFile, Url
+from .options import AsJson
 from .output import show, table
 from .tune import Target
+from .where import Place, takes
 from .workload_argument import Workload
 
 Note = Annotated[str, typer.Option(help="Why, for people.")]
@@ -21,6 +22,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
 @app.command("pin")
+@takes(Place)
 def pin(
     workload: Workload,
     row: Annotated[str | None, typer.Argument(help="A trial, as `explain` lists them.")] = None,
@@ -28,17 +30,15 @@ def pin(
     note: Note = "",
     target: Target = "llvm",
     hardware: Hardware = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """Serve ROW's schedule for WORKLOAD from now on, whatever is faster; with --default the default one."""
     if (row is None) is not default:
         raise CommandError("give a row, or --default", Exit.USAGE)
     key = key_of(workload, target, hardware)
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         if source.remote:
             view = source.kept.pin(*key.parts, row, note)
         else:
@@ -48,32 +48,30 @@ def pin(
 
 
 @app.command("unpin")
+@takes(Place)
 def unpin(
     workload: Workload,
     target: Target = "llvm",
     hardware: Hardware = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
 ) -> None:
     """Serve what is best-known for WORKLOAD again. Ends with 1 where nothing was pinned."""
     key = key_of(workload, target, hardware)
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         if not source.kept.unpin(*key.parts):
             raise CommandError(f"nothing is pinned for {key.name}")
 
 
 @app.command("pins")
+@takes(Place)
 def pins(
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """All pins, oldest first."""
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         found = source.pins()
     rows = [
         [p.workload[:12], p.target[:12], p.hardware[:12], p.trial or "default", p.by, p.note] for p in found
@@ -83,64 +81,60 @@ def pins(
 
 
 @app.command("freeze")
+@takes(Place)
 def freeze(
     name: Name,
     note: Note = "",
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """Remember under NAME which schedule is served for every key now; lookups may name it."""
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         made = source.kept.freeze(name, note) if source.remote else source.kept.freeze(name, note, _me())
     show(_plain(made), as_json, lambda: f"{made.name}: {made.count} schedules")
 
 
 @app.command("unfreeze")
+@takes(Place)
 def unfreeze(
     name: Name,
     yes: Yes = False,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
 ) -> None:
     """Forget a freeze."""
     if not yes and not typer.confirm(f"Lookups that name {name!r} will find nothing any more. Forget it?"):
         raise typer.Abort
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         if source.kept.unfreeze(name) is False:
             raise CommandError(f"there is no freeze {name!r}")
 
 
 @app.command("freezes")
+@takes(Place)
 def freezes(
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """All freezes, oldest first."""
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         found = source.kept.freezes()
     rows = [[one.name, str(one.count), one.by, one.note] for one in found]
     show([_plain(one) for one in found], as_json, lambda: table(["freeze", "schedules", "by", "note"], rows))
 
 
 @app.command("changes")
+@takes(Place)
 def changes(
     name: Name,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
     as_json: AsJson = False,
 ) -> None:
     """Keys whose best-known schedule is another than in freeze NAME; ends with 1 where there are some."""
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         found = source.kept.changed_since(name)
     rows = [[c.workload[:12], c.target[:12], c.hardware[:12], c.frozen, c.now or "none"] for c in found]
     columns = ["workload", "target", "hardware", "frozen", "now"]
@@ -150,19 +144,18 @@ def changes(
 
 
 @app.command("retire")
+@takes(Place)
 def retire(
     row: Annotated[str, typer.Argument(help="A trial, as `explain` lists them.")],
     reason: Annotated[str, typer.Option(help="Why, for people.")],
     yes: Yes = False,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
-    db: Db = None,
+    *,
+    where: Place,
 ) -> None:
     """Never serve ROW's schedule again."""
     if not yes and not typer.confirm(f"The schedule of {row} will not be served again. Retire it?"):
         raise typer.Abort
-    with opened(url, db, token_file, insecure_http) as source:
+    with opened(where) as source:
         source.kept.retire(row, reason)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ...db.errors import StoreUnavailable
@@ -14,7 +13,7 @@ from ..connect import connect
 from ..schedule_presenter import explain, pin_view, schedule_view
 from ..schedule_views import ExplanationView, PinView, ScheduleView
 from .exits import CommandError, Exit
-from .options import settings_of
+from .where import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +62,16 @@ class Source:
 
 @contextlib.contextmanager
 def opened(
-    url: str | None,
-    db: str | None,
-    token_file: Path | None,
-    insecure_http: bool,
+    place: Place,
     *,
     create: bool = False,
     wanted: str = "no schedule is known",
 ) -> Iterator[Source]:
     """The database of `--db`, else the server. To look something up makes no database."""
-    if url is not None and db is not None:
+    if place.url is not None and place.db is not None:
         raise CommandError("--db is for a database here, --url for a server: give one of them", Exit.USAGE)
-    settings = settings_of(url=url, db=db, token_file=token_file, insecure_http=insecure_http)
-    where = settings.db if db is not None else settings.url
+    settings = place.settings()
+    where = settings.db if place.db is not None else settings.url
     token = None if settings.token is None else settings.token.get_secret_value()
     try:
         source = connect(where, token, insecure_http=settings.insecure_http, create=create)

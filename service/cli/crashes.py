@@ -7,22 +7,23 @@ from typing import Annotated
 import typer
 
 from .exits import CommandError
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import AsJson
 from .output import say, show, table
+from .where import Server, takes
 
 app = typer.Typer(name="crashes", help="Candidates that took workers with them.", no_args_is_help=True)
 
 
 @app.command("list")
+@takes(Server)
 def list_crashes(
     hardware: Annotated[str | None, typer.Option(help="Only on this hardware key.")] = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """The newest 500. One that is barred is not run on that hardware until it is cleared."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         crashes = client.crashes(hardware)
 
     def human() -> str:
@@ -36,17 +37,17 @@ def list_crashes(
 
 
 @app.command("clear")
+@takes(Server)
 def clear_crash(
     candidate: Annotated[str, typer.Argument(help="A candidate, as `crashes list` names it.")],
     hardware: Annotated[
         str | None, typer.Option(help="Only on this hardware key. [default: on all]", show_default=False)
     ] = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
 ) -> None:
     """Let a candidate run again where workers were lost with it."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         known = [c for c in client.crashes(hardware) if c.candidate == candidate]
         if not known:
             raise CommandError(f"no worker was lost with candidate {candidate!r}; see `crashes list`")

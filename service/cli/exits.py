@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ...db.errors import NotFound, StoreError, StoreUnavailable
+from ...db.errors import NoDatabase, NotFound, StoreError, StoreUnavailable
 from ...measure.messages import NotATilewright, SourceUnreachable
 from ..settings import SettingsError
 from ..transport import ApiError, InsecureToken
@@ -51,6 +51,7 @@ _TABLE: tuple[tuple[type[Exception], Exit], ...] = (
     (InsecureToken, Exit.UNAUTHORIZED),
     (NotATilewright, Exit.UNREACHABLE),
     (SourceUnreachable, Exit.UNREACHABLE),
+    (NoDatabase, Exit.FAILED),
     (StoreUnavailable, Exit.UNREACHABLE),
     (NotFound, Exit.FAILED),
     (StoreError, Exit.FAILED),

@@ -11,10 +11,11 @@ import typer
 from ...db.words import LIMITS
 from ..views import JobView
 from .exits import CommandError, Exit
-from .options import FINITE, AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import FINITE, AsJson
 from .output import show, show_json_line, table
 from .progress import describe, follow, speed, state_line
 from .report import model_line, time_line
+from .where import Server, takes
 
 app = typer.Typer(name="jobs", help="The tuning jobs of a server.", no_args_is_help=True)
 
@@ -22,16 +23,16 @@ JobId = Annotated[str, typer.Argument(help="Such as job_0123456789ab.", show_def
 
 
 @app.command("list")
+@takes(Server)
 def list_jobs(
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Jobs, the newest first."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         jobs = list(islice(client.jobs(state), limit))
 
     def human() -> str:
@@ -41,15 +42,15 @@ def list_jobs(
 
 
 @app.command("show")
+@takes(Server)
 def show_job(
     job: JobId,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """One job: state, progress, budget, best so far."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         view = client.job(_checked(job))
     show(view.model_dump(), as_json, lambda: _details(view))
 
@@ -58,14 +59,14 @@ def _verb(name: str, does: str) -> None:
     """A command that changes a job by the client's method of that name."""
 
     @app.command(name, help=does)
+    @takes(Server)
     def change(
         job: JobId,
-        url: Url = None,
-        token_file: TokenFile = None,
-        insecure_http: InsecureHttp = False,
+        *,
+        where: Server,
         as_json: AsJson = False,
     ) -> None:
-        with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+        with where.client() as client:
             view = getattr(client, name)(_checked(job))
         show(view.model_dump(), as_json, lambda: state_line(view))
 
@@ -76,6 +77,7 @@ _verb("resume", "Let a paused, cancelled or failed job go on from what it has me
 
 
 @app.command("extend")
+@takes(Server)
 def extend_job(
     job: JobId,
     trials: Annotated[int | None, typer.Option(min=1, help="Candidates to measure, all in all.")] = None,
@@ -92,14 +94,13 @@ def extend_job(
     lift: Annotated[
         list[str] | None, typer.Option(help="A limit to do without: seconds, target_seconds or patience.")
     ] = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Give a job a larger budget, in new totals, with which it goes on; a paused one stays paused."""
     lifted = [_limit(name) for name in lift or ()]
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         view = client.extend(
             _checked(job),
             trials=trials,
@@ -112,18 +113,18 @@ def extend_job(
 
 
 @app.command("ask")
+@takes(Server)
 def ask_trials(
     job: JobId,
     count: Annotated[int, typer.Option(min=1, max=64, help="At most so many.")] = 1,
     holder: Annotated[str, typer.Option(help="Who measures: the same name is given the same again.")] = "",
     wait: Annotated[float, typer.Option(min=0, max=60, help="Seconds to wait for one.")] = 0.0,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Trials of a job that is measured outside, for you to measure: `tell` what came of them, whenever."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         trials = client.ask(_checked(job), count, holder=holder, wait=wait)
 
     def human() -> str:
@@ -135,36 +136,36 @@ def ask_trials(
 
 
 @app.command("tell")
+@takes(Server)
 def tell_trial(
     job: JobId,
     number: Annotated[int, typer.Argument(min=0, help="The trial.", show_default=False)],
     seconds: Annotated[float | None, typer.Option(min=0.0, max=FINITE, help="Seconds of one call.")] = None,
     failure: Annotated[str | None, typer.Option(help="How it failed, such as run_error.")] = None,
     message: Annotated[str, typer.Option(help="With --failure: what happened.")] = "",
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """What came of a trial of a job that is measured outside. The same may be told again."""
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         trial = client.tell(_checked(job), number, seconds=seconds, failure=failure, message=message)
     show(trial.model_dump(), as_json, lambda: f"trial {trial.number} of {job}: {trial.outcome}")
 
 
 @app.command("watch")
+@takes(Server)
 def watch_job(
     job: JobId,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Follow a job until it ends: trials done of the budget, best so far, failures by kind, time left.
 
     With --json each event is one line on stdout. Ends with 1 when the job failed.
     """
-    with open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http)) as client:
+    with where.client() as client:
         if as_json:
             for event in client.events(_checked(job)):
                 show_json_line(event.model_dump())
@@ -218,7 +219,7 @@ def _details(job: JobView) -> str:
         f"  workload  {job.workload.key}",
         f"  target    {job.target.key}",
         f"  hardware  {job.hardware or 'not chosen yet'}",
-        f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}",
+        f"  budget    {_budget(job)}, seed {job.seed}, {job.strategy}, batches of {job.batch}",
         f"  progress  {describe(job.progress)}",
     ]
     if asked := _asked(job):

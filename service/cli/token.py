@@ -12,7 +12,7 @@ import typer
 
 from ...db.records import Token, TokenLimits
 from ...db.words import SCOPES
-from ..durations import seconds_of
+from ..durations import LONGEST_TOKEN_LIFE, seconds_of, shortened
 from .audit import by_command
 from .exits import CommandError, Exit
 from .options import AsJson, Db, settings_of
@@ -53,7 +53,7 @@ def create(
         raise CommandError(f"unknown scope {unknown[0]!r}; scopes are {', '.join(SCOPES)}", Exit.USAGE)
     life = None if expires is None else _life(expires)
     limits = TokenLimits(max_jobs, max_trials, rate)
-    with _store(db) as store, _written(out) as write:
+    with _store(db, create=True) as store, _written(out) as write:
         with store.together():
             token, value = store.create_token(name, scopes, pool, life, limits)
             store.add_audit(by_command("create_token", token.id))
@@ -115,11 +115,11 @@ def _written(out: Path | None) -> Iterator[Callable[[str], None]]:
             raise
 
 
-def _store(db: str | None) -> Any:
+def _store(db: str | None, *, create: bool = False) -> Any:
     from ...db import open_store
 
     try:
-        return open_store(settings_of(db=db).db)
+        return open_store(settings_of(db=db).db, create=create)
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
 
@@ -127,10 +127,14 @@ def _store(db: str | None) -> Any:
 def _life(expires: str) -> float:
     try:
         seconds = seconds_of(expires)
-    except ValueError as error:
-        raise CommandError(f"--expires {error}", Exit.USAGE) from error
-    if seconds <= 0:
-        raise CommandError("--expires must be longer than nothing", Exit.USAGE)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST_TOKEN_LIFE:
+        most = f"{LONGEST_TOKEN_LIFE / 86_400:g}d"
+        raise CommandError(
+            f"--expires must be a life time such as 24h or 7d, at most {most}, got {shortened(expires)}",
+            Exit.USAGE,
+        )
     return seconds
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ...db.words import HISTORIES, MAX_PRIORITY
+from ...db.words import DEFAULT_BATCH, HISTORIES, MAX_PRIORITY
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
 from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
@@ -71,6 +71,14 @@ def tune(
             min=-MAX_PRIORITY, max=MAX_PRIORITY, help="With --url: each step is twice the share of workers."
         ),
     ] = 0,
+    batch: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            help="With --url: candidates proposed at a time; half as many as the workers.",
+        ),
+    ] = DEFAULT_BATCH,
     url: Url = None,
     token_file: TokenFile = None,
     insecure_http: InsecureHttp = False,
@@ -118,6 +126,7 @@ def tune(
             pool=pool,
             labels=parse_labels(label),
             priority=priority,
+            batch=batch,
         )
         say(f"{job.id} is submitted to {client.url}; `tilewright jobs cancel {job.id}` ends it")
         job = follow(client, job.id)

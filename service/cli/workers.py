@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ..client import Client
 from ..durations import seconds_of
 from ..views import WorkerChangeView, WorkerView
 from .exits import CommandError, Exit
-from .options import AsJson, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import AsJson
 from .output import say, show, table
+from .where import Server, takes
 
 app = typer.Typer(name="workers", help="The workers of a server.", no_args_is_help=True)
 
@@ -24,14 +24,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmat
 
 
 @app.command("list")
+@takes(Server)
 def list_workers(
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """All workers but removed ones, by name."""
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         workers = client.workers()
 
     def human() -> str:
@@ -42,65 +42,66 @@ def list_workers(
 
 
 @app.command("show")
+@takes(Server)
 def show_worker(
     worker: Name,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """One worker: state and reason, what it measures, what it is."""
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         view = client.worker(worker)
     show(view.model_dump(), as_json, lambda: table(["", ""], _facts(view)))
 
 
 @app.command("pause")
+@takes(Server)
 def pause(
     worker: Name,
     duration: Annotated[
         str | None, typer.Option("--for", help="How long, such as 30m; without it until it is resumed.")
     ] = None,
     note: Note = "",
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Give a worker no more candidates, for a while. The one that runs is finished, the rest given back."""
     seconds = None if duration is None else _seconds("--for", duration)
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         _tell(client.pause_worker(worker, seconds=seconds, note=note), as_json)
 
 
 @app.command("resume")
+@takes(Server)
 def resume(
     worker: Name,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Let a paused or draining worker measure again."""
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         _tell(client.resume_worker(worker), as_json)
 
 
 @app.command("drain")
+@takes(Server)
 def drain(
     worker: Name,
     note: Note = "",
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Have a worker finish the candidate that runs, give the rest back, and end: it becomes offline."""
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         _tell(client.drain_worker(worker, note=note), as_json)
 
 
 @app.command("quarantine")
+@takes(Server)
 def quarantine(
     worker: Name,
     note: Annotated[str, typer.Option(help="What is wrong with it.", show_default=False)],
@@ -109,37 +110,37 @@ def quarantine(
         typer.Option(help="Results of so long do not count, such as 2h; without it since it was last sound."),
     ] = None,
     yes: Yes = False,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Give a worker no more candidates, and let what it measured not count: the next best is served."""
     ago = None if since is None else _seconds("--since", since)
     which = "since it was last known to be sound" if since is None else f"in the last {since}"
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         found = client.worker(worker)
         _confirm(yes, f"Quarantine {found.name}? What it measured {which} will not count.")
         _tell(client.quarantine_worker(found.id, note, since_seconds=ago), as_json)
 
 
 @app.command("release")
+@takes(Server)
 def release(
     worker: Name,
     restore_results: Annotated[
         bool, typer.Option("--restore-results", help="What it measured before counts again.")
     ] = False,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Let a quarantined worker measure again."""
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         _tell(client.release_worker(worker, restore_results=restore_results), as_json)
 
 
 @app.command("remove")
+@takes(Server)
 def remove(
     worker: Name,
     discard_results: Annotated[
@@ -147,22 +148,17 @@ def remove(
     ] = False,
     note: Note = "",
     yes: Yes = False,
-    url: Url = None,
-    token_file: TokenFile = None,
-    insecure_http: InsecureHttp = False,
+    *,
+    where: Server,
     as_json: AsJson = False,
 ) -> None:
     """Retire a worker for good: its name attaches no more."""
-    with _client(url, token_file, insecure_http) as client:
+    with where.client() as client:
         found = client.worker(worker)
         results = " Nothing that it ever measured will count." if discard_results else ""
         _confirm(yes, f"Remove {found.name}? Its name cannot attach again.{results}")
         change = client.remove_worker(found.id, note=note, discard_results=discard_results)
         _tell(change, as_json)
-
-
-def _client(url: str | None, token_file: Any, insecure_http: bool) -> Client:
-    return open_client(settings_of(url=url, token_file=token_file, insecure_http=insecure_http))
 
 
 def _confirm(yes: bool, question: str) -> None:

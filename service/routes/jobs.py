@@ -74,7 +74,7 @@ def list_jobs(
     listing = f"jobs:{state or ''}"
     page = context.store.jobs(state, paging.decode(listing, page_token), page_size)
     return JobsView(
-        jobs=[context.presenter.job_in_list(job) for job in page.items],
+        jobs=[context.presenter.job(job) for job in page.items],
         next_page_token=paging.encode(listing, page.next),
     )
 

@@ -13,6 +13,7 @@ from ...measure.health_messages import HealthReport, HealthUpdate
 from ...measure.messages import Registration, WorkerHello
 from ..auth import CanReadWorkers, IsAdmin, IsWorker, Principal
 from ..change_route import ChangeRoute
+from ..changes import after_change
 from ..context import Context, Ctx
 from ..errors import InvalidRequest
 from ..health_calls import plan_of, take_first_report, take_report
@@ -173,6 +174,7 @@ def remove_worker(worker: str, body: RemoveRequest, context: Ctx, principal: IsA
 
 def _changed(context: Context, change: WorkerChange) -> WorkerChangeView:
     context.dispatcher.wake()
+    after_change(lambda: context.work.let_go(change.worker.id))
     return context.presenter.worker_change(change)
 
 

@@ -45,6 +45,7 @@ def workers(fleet: Any) -> list[Worker]:
         return store.workers()
 
 
+@pytest.mark.slow
 def test_a_job_is_paused_over_a_restart_resumed_and_extended(fleet: Any, until: Any) -> None:
     server = fleet.serve()
     fleet.worker()
@@ -186,6 +187,7 @@ def test_a4_a_search_that_breaks_fails_its_job_with_a_reason_and_no_stack_trace(
     )
 
 
+@pytest.mark.slow
 def test_a4_a_space_of_one_point_is_searched_and_exhausted(fleet: Any) -> None:
     fleet.serve()
     fleet.worker()

@@ -63,6 +63,7 @@ def test_without_a_worker_the_job_says_what_it_waits_for_and_fails_after_the_lim
     assert "no worker" in done.reason
 
 
+@pytest.mark.slow
 def test_a_job_that_is_cancelled_keeps_what_it_found(fleet: Any) -> None:
     fleet.serve()
     fleet.worker()

@@ -22,7 +22,7 @@ from part import Part, environment, send
 from proxy import Proxy
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parents[1] / "deploy"))
 
 from postgres_server import PostgresServer  # noqa: E402
 

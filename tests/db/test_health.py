@@ -91,9 +91,9 @@ def test_a_retired_worker_stays_so(scene):
 
 def test_a_superseded_session_is_told_so_and_stores_nothing(scene):
     worker = scene.worker()
-    with pytest.raises(Superseded):
+    with pytest.raises(Superseded, match=rf"a newer session of worker rig \({worker.id}\) has registered"):
         scene.store.record_health(worker.id, "s0", SICK)
-    assert (scene.store.worker(worker.id).state, scene.store.health_checks(worker.id)) == ("online", [])
+    assert (scene.store.worker(worker.id).state, scene.store.health_checks(worker.id)) == ("registering", [])
 
 
 def test_the_health_of_nobody_is_not_found(scene):

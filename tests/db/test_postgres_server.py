@@ -9,6 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from own_processes import own_children
+from postgres_server import PostgresServer
 
 OWNER = """
 import sys
@@ -21,13 +23,12 @@ with PostgresServer() as server:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_server_whose_owner_is_killed_stops_and_leaves_no_files(how):
-    tests = Path(__file__).parent.parent
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tests), *filter(None, sys.path)])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     with owner:
         pid, directory = owner.stdout.readline().split()
@@ -38,3 +39,10 @@ def test_a_server_whose_owner_is_killed_stops_and_leaves_no_files(how):
     while psutil.pid_exists(int(pid)) or Path(directory).exists():
         assert time.monotonic() < give_up, "it still runs, or its files are there"
         time.sleep(0.05)
+
+
+def test_the_server_that_tests_share_is_no_child_of_any_of_them():
+    with PostgresServer() as server:
+        children = psutil.Process().children()
+        assert server._server.pid in {child.pid for child in children}
+        assert own_children() == []

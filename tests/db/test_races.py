@@ -36,8 +36,10 @@ def broken(scene):
 def test_a_result_that_meets_the_sweep_of_its_lease_is_taken_in_and_blames_nobody(scene, success):
     jobs = []
     for number in range(ROUNDS):
-        jobs.append(scene.searched(3, tag=f"r{number}-"))
-        lease = scene.lose(scene.worker(f"rig{number}"), started=0)
+        hardware = f"sweep{number}"
+        scene.store.put_hardware(hardware, "{}")
+        jobs.append(scene.searched(3, hardware=hardware, tag=f"r{number}-"))
+        lease = scene.lose(scene.worker(f"rig{number}", hardware=hardware), started=0)
         results = [success(item) for item in lease.items]
         assert together(lambda: scene.store.settle(lease.id, results), scene.store.sweep) == []  # noqa: B023
     assert [scene.outcomes(job) for job in jobs] == [["ok"] * 3] * ROUNDS

@@ -234,6 +234,20 @@ def test_an_upgrade_that_fails_changes_nothing(path, next_schema):
     assert tables_of(path) == before
 
 
+def test_a_database_that_is_made_is_its_owners_alone_with_the_files_beside_it(path):
+    with open_store(f"sqlite:///{path}") as store:
+        store.put_target("t", "{}")
+        modes = {each.name: oct(each.stat().st_mode & 0o777) for each in path.parent.iterdir()}
+    assert modes == {path.name: "0o600", f"{path.name}-wal": "0o600", f"{path.name}-shm": "0o600"}
+
+
+def test_a_database_that_was_there_keeps_its_mode(path):
+    path.touch(0o660)
+    path.chmod(0o660)
+    open_store(f"sqlite:///{path}").close()
+    assert oct(path.stat().st_mode & 0o777) == "0o660"
+
+
 def test_a_missing_database_is_not_made_where_it_must_exist(path):
     with pytest.raises(StoreUnavailable) as caught:
         open_store(f"sqlite:///{path}", create=False)

@@ -145,8 +145,8 @@ def test_what_can_be_accepted_is_stored_before_the_rest_is_refused(scene, succes
 def test_a_superseded_session_settles_nothing(scene, success):
     job = scene.searched(1)
     old = scene.claim(scene.worker(session="s1"))
-    scene.worker(session="s2")
-    with pytest.raises(Superseded):
+    worker = scene.worker(session="s2")
+    with pytest.raises(Superseded, match=rf"a newer session of worker rig \({worker.id}\) has registered"):
         scene.store.settle(old.id, [success(old.items[0])])
     assert scene.outcomes(job) == ["pending"]
 

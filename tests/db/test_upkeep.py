@@ -13,7 +13,6 @@ from tilewright.db import (
     Conflict,
     InvalidValue,
     SchemaError,
-    StoreUnavailable,
     backup,
     check,
     downgrade,
@@ -91,11 +90,12 @@ def test_a_backup_is_of_one_moment(full, tmp_path, monkeypatch):
     assert "while-" not in (tmp_path / "copy").read_text()
 
 
-def test_a_backup_is_its_owners_alone_and_never_takes_the_place_of_a_file(full, tmp_path):
+@pytest.mark.parametrize("portable", [True, False])
+def test_a_backup_is_its_owners_alone_and_never_takes_the_place_of_a_file(full, tmp_path, portable):
     path = tmp_path / "copy"
-    backup(full.url, path, portable=True)
+    backup(full.url, path, portable)
     before = path.read_bytes()
-    with pytest.raises(StoreUnavailable) as refused:
+    with pytest.raises(Conflict) as refused:
         backup(full.url, path)
     assert str(refused.value) == f"{path} is there already: name a new file"
     assert (path.read_bytes(), oct(path.stat().st_mode & 0o777)) == (before, "0o600")
@@ -106,7 +106,7 @@ def test_a_database_with_rows_is_not_overwritten_unless_that_is_said(full, tmp_p
     backup(full.url, tmp_path / "copy", portable=True)
     before = all_rows(full.url)
     full.store.put_target("later", "{}")
-    with pytest.raises(Conflict, match=r"holds rows already .*targets.*: say that they are to be replaced"):
+    with pytest.raises(Conflict, match=r"holds rows already .*targets.*: name an empty database, or "):
         restore(tmp_path / "copy", full.url)
     full.store.close()
     restore(tmp_path / "copy", full.url, replace=True)

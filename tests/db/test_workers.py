@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from tilewright.db import Conflict, InvalidValue, NotFound, Superseded
-from tilewright.db.fleet_records import Worker
+from tilewright.db.fleet_records import NewWorker, Worker
 
 
-def test_a_worker_is_online_from_its_registration(scene):
+def test_a_worker_that_has_registered_is_registering_until_it_asks_for_work(scene):
     rig = scene.worker()
     assert rig == Worker(
         id=rig.id,
@@ -19,13 +19,17 @@ def test_a_worker_is_online_from_its_registration(scene):
         labels="{}",
         codegen_version="g1",
         pool=None,
-        state="online",
-        reason="",
+        state="registering",
+        reason="it has not asked for work yet",
         lease=None,
         registered_at=rig.registered_at,
         seen_at=rig.seen_at,
+        state_at=rig.registered_at,
     )
     assert scene.store.worker(rig.id) == rig
+    assert scene.claims_nothing(rig)
+    shown = scene.store.worker(rig.id)
+    assert (shown.state, shown.reason, shown.state_at > rig.registered_at) == ("online", "", True)
 
 
 def test_a_worker_needs_its_hardware_stored(scene):
@@ -39,13 +43,41 @@ def test_the_same_session_again_changes_only_when_it_was_seen(scene):
     assert again == replace(rig, seen_at=again.seen_at)
 
 
+def test_what_the_same_session_says_of_itself_again_is_taken_and_its_lease_kept(scene):
+    scene.searched(1)
+    lease = scene.claim(rig := scene.worker())
+    said = NewWorker(
+        "rig", "s1", "h", 2, '{"tilewright": "9"}', '{"room": "b"}', "g1", None, '{"governor": 1}'
+    )
+    again = scene.store.register_worker(said)
+    expected = replace(
+        rig,
+        protocol=2,
+        versions='{"tilewright": "9"}',
+        labels='{"room": "b"}',
+        facts='{"governor": 1}',
+        state="busy",
+        lease=lease.id,
+        seen_at=again.seen_at,
+    )
+    assert again == expected
+
+
+def test_a_session_whose_hardware_changes_is_refused(scene):
+    rig = scene.worker(hardware="h")
+    with pytest.raises(Conflict) as refused:
+        scene.worker(hardware="h2")
+    assert str(refused.value) == (
+        "worker rig attached this session with hardware h, now it says h2: other hardware is another session"
+    )
+    assert scene.store.worker(rig.id) == rig
+
+
 def test_a_newer_session_keeps_the_id(scene):
     rig = scene.worker(session="s1", hardware="h")
     newer = scene.worker(session="s2", hardware="h2")
-    expected = replace(
-        rig, session="s2", hardware="h2", registered_at=newer.registered_at, seen_at=newer.seen_at
-    )
-    assert newer == expected
+    at = newer.registered_at
+    assert newer == replace(rig, session="s2", hardware="h2", registered_at=at, seen_at=at, state_at=at)
 
 
 def test_a_worker_with_a_lease_is_busy(scene):
@@ -63,9 +95,9 @@ def test_a_paused_worker_stays_paused_over_a_restart(scene):
     assert (again.state, again.reason) == ("paused", "new fan")
 
 
-def test_a_drained_worker_is_online_after_a_restart(scene):
+def test_a_drained_worker_attaches_after_a_restart(scene):
     scene.store.set_worker_state(scene.worker(session="s1").id, "draining", "")
-    assert scene.worker(session="s2").state == "online"
+    assert scene.worker(session="s2").state == "registering"
 
 
 def test_a_retired_worker_is_not_listed_and_cannot_come_back(scene):
@@ -118,15 +150,15 @@ def test_a_worker_that_left_can_attach_again(scene):
     worker = scene.worker()
     scene.store.leave(worker.id, "s1")
     again = scene.worker()
-    assert (again.id, again.state, again.session) == (worker.id, "online", "s1")
+    assert (again.id, again.state, again.session) == (worker.id, "registering", "s1")
 
 
 def test_an_older_session_cannot_make_its_worker_leave(scene):
     worker = scene.worker()
     scene.worker(session="s2")
-    with pytest.raises(Superseded):
+    with pytest.raises(Superseded, match=rf"a newer session of worker rig \({worker.id}\) has registered"):
         scene.store.leave(worker.id, "s1")
-    assert scene.store.worker(worker.id).state == "online"
+    assert scene.store.worker(worker.id).state == "registering"
 
 
 def test_a_paused_worker_that_leaves_stays_paused(scene):

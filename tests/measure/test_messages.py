@@ -94,7 +94,7 @@ def _with(message: Any, /, **changes: Any) -> tuple[type[Any], Any]:
         ),
         ((MeasureInput, {"item": "t"}), "/attempt: missing"),
         (_with(INPUT, item=3), "/item: expected a string, got the number 3"),
-        (_with(INPUT, item=""), "/item: must have at least 1 entries, got 0"),
+        (_with(INPUT, item=""), "/item: must have at least 1 character, got 0"),
         (_with(INPUT, attempt=True), "/attempt: expected an integer, got true or false"),
         (_with(INPUT, attempt=1.0), "/attempt: expected an integer, got the number 1.0"),
         (_with(INPUT, attempt=-1), "/attempt: must be at least 0, got -1"),
@@ -122,9 +122,9 @@ def _with(message: Any, /, **changes: Any) -> tuple[type[Any], Any]:
             _with(FAILURE, kind="exploded"),
             f"/kind: expected one of {', '.join(FAILURE_KINDS)}, got 'exploded'",
         ),
-        (_with(FAILURE, message="x" * 4001), "/message: must have at most 4000 entries, got 4001"),
+        (_with(FAILURE, message="x" * 4001), "/message: must have at most 4000 characters, got 4001"),
         (_with(HELLO, versions={"a/b~c": 1}), "/versions/a~1b~0c: expected a string, got the number 1"),
-        (_with(HELLO, hardware_key="short"), "/hardware_key: must have at least 64 entries, got 5"),
+        (_with(HELLO, hardware_key="short"), "/hardware_key: must have at least 64 characters, got 5"),
         (_with(Lease("l", 1.0, 1.0, (INPUT,) * 65)), "/items: must have at most 64 entries, got 65"),
         (
             (

@@ -20,6 +20,7 @@ from tilewright.db import Store
 from tilewright.db.fleet_records import NewWorker, Worker
 from tilewright.db.records import Job, NewJob, NewTrial, Settlement
 from tilewright.service.app import create_app
+from tilewright.service.http_protocol import ProblemProtocol
 from tilewright.service.server import bind, url_of
 from tilewright.service.settings import Settings
 from tilewright.service.workloads import CheckedRecord, Near, SpecError, TargetSpec, Workload, check_knobs
@@ -172,7 +173,13 @@ def served(app: Any) -> Iterator[str]:
     """Any ASGI application in a thread; its URL."""
     listener = bind("127.0.0.1", 0)
     config = uvicorn.Config(
-        app, log_level="critical", lifespan="off", ws="none", proxy_headers=False, timeout_graceful_shutdown=2
+        app,
+        http=ProblemProtocol,
+        log_level="critical",
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        timeout_graceful_shutdown=2,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

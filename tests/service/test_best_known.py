@@ -145,6 +145,7 @@ print(lib.schedule_source.kind, *hashes)
 """
 
 
+@pytest.mark.slow
 def test_five_fresh_processes_get_the_same_code_and_the_same_bytes_from_the_same_row(
     store: Store, url: str
 ) -> None:

@@ -95,7 +95,7 @@ def test_a_device_that_only_runs_is_asked_for_no_checks_of_its_own(scene: Scene)
         "wait_seconds": 20.0,
     }
     (worker,) = scene.api.store.workers()
-    assert (worker.run_only, worker.state, worker.codegen_version) == (True, "online", "7")
+    assert (worker.run_only, worker.state, worker.codegen_version) == (True, "registering", "7")
 
 
 def test_a_device_is_given_digests_and_no_program_to_compile(scene: Scene) -> None:

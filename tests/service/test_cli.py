@@ -77,7 +77,7 @@ def test_a_job_is_shown(api: Api, tw: Command) -> None:
         f"  workload  {job.workload}\n"
         f"  target    {job.target}\n"
         f"  hardware  {HARDWARE}\n"
-        "  budget    8 trials, seed 0, guided\n"
+        "  budget    8 trials, seed 0, guided, batches of 8\n"
         "  progress  2/8 trials · best 10.0 µs, 52.4 GFLOP/s\n"
         "  best      10.0 µs, 52.4 GFLOP/s in trial 1\n",
         "",
@@ -208,8 +208,9 @@ def test_workers_are_listed_with_a_token_from_a_file(api: Api, tw: Command, tmp_
     code, out, err = tw("workers", "list", "--url", api.url, "--token-file", str(token_file))
     assert (code, re.sub(r"\d+ s ago", "0 s ago", out), err) == (
         0,
-        "name  state   pool  labels  hardware      model        seen     reason\n"
-        f"w1    online                {HARDWARE[:12]}  A processor  0 s ago\n",
+        "name  state        pool  labels  hardware      model        seen     reason\n"
+        f"w1    registering                {HARDWARE[:12]}  A processor  0 s ago  "
+        "it has not asked for work yet\n",
         "",
     )
 
@@ -330,7 +331,19 @@ def test_a_created_token_as_json_has_its_value_and_its_facts(
         ),
         (
             ("--scope", "worker", "--expires", "soon"),
-            "--expires must be a duration such as 20s, 500ms or 10m, got 'soon'",
+            "--expires must be a life time such as 24h or 7d, at most 3650d, got 'soon'",
+        ),
+        (
+            ("--scope", "worker", "--expires", "9" * 400 + "d"),
+            f"--expires must be a life time such as 24h or 7d, at most 3650d, got '{'9' * 37}...'",
+        ),
+        (
+            ("--scope", "worker", "--expires", "3651d"),
+            "--expires must be a life time such as 24h or 7d, at most 3650d, got '3651d'",
+        ),
+        (
+            ("--scope", "worker", "--expires", "0h"),
+            "--expires must be a life time such as 24h or 7d, at most 3650d, got '0h'",
         ),
     ],
 )

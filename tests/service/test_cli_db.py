@@ -59,6 +59,12 @@ def tuned(store, tag="c"):
     return store.finish_job(job.id, None, "completed", "")
 
 
+def name_of(url):
+    """What messages call the database."""
+    with open_store(url, create=False) as store:
+        return store._database.name
+
+
 def shown(url):
     return url.replace(":secret@", ":***@")
 
@@ -126,7 +132,9 @@ def test_a_database_with_rows_is_replaced_only_where_that_is_said_twice(url, tw,
     with open_store(url) as store:
         store.put_target("later", "{}")
     code, out, err = tw("db", "restore", file, "--db", url)
-    assert (code, out, "holds rows already" in err) == (1, "", True)
+    told = f"tilewright: {name_of(url)} holds rows already (in "
+    remedy = "): name an empty database, or remove them first by --replace\n"
+    assert (code, out, err.startswith(told), err.endswith(remedy)) == (1, "", True, True)
     code, out, err = tw("db", "restore", file, "--replace", "--db", url)
     assert (code, out, "loses all that it holds. Go on? Say --yes" in err) == (64, "", True)
     with open_store(url) as store:
@@ -153,7 +161,11 @@ def test_an_answer_of_no_changes_nothing(url, tw, tmp_path, monkeypatch):
 def test_a_backup_never_takes_the_place_of_a_file(url, tw, tmp_path):
     (tmp_path / "copy").write_text("mine")
     code, out, err = tw("db", "backup", tmp_path / "copy", "--db", url)
-    assert (code, out, "is there already: name a new file" in err) == (2, "", True)
+    assert (code, out, err) == (
+        1,
+        "",
+        f"tilewright: {tmp_path}/copy is there already: name a new file\n",
+    )
     assert (tmp_path / "copy").read_text() == "mine"
 
 
@@ -193,6 +205,32 @@ def test_what_would_be_forgotten_is_told_and_forgotten_only_with_a_yes(url, tw):
 def test_an_age_that_is_none_is_refused(url, tw):
     code, out, err = tw("db", "prune", "--older-than", "soon", "--yes", "--db", url)
     assert (code, out, "--older-than" in err) == (64, "", True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", "list"),
+        ("token", "list"),
+        ("token", "revoke", "tok_1"),
+        ("best", "list"),
+        ("best", "pins"),
+        ("best", "freeze", "release"),
+        ("best", "check"),
+        ("db", "check"),
+        ("db", "backup", "copy"),
+        ("db", "prune", "--older-than", "1d", "--yes"),
+        ("db", "downgrade", "--to", "0001", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_what_reads_or_changes_a_database_makes_none_where_its_name_is_mistyped(
+    tw, tmp_path, monkeypatch, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = tw(*arguments, "--db", f"sqlite:///{tmp_path}/typo.db")
+    assert (code, out, err.endswith(f"{tmp_path}/typo.db: there is no such database\n")) == (1, "", True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_database_that_is_not_there_is_told(tw, tmp_path):

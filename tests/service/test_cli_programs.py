@@ -157,6 +157,7 @@ def test_a_function_of_a_file_is_tuned(tmp_path: Path) -> None:
     assert (tuned.returncode, record["trial_count"] >= 1, record["seconds"] > 0) == (0, True, True)
 
 
+@pytest.mark.slow
 def test_several_workloads_are_tuned_with_one_budget(tmp_path: Path) -> None:
     (tmp_path / "kernels.py").write_text(SCRIPT)
     tasks = [{"workload": json.loads(LAYER), "weight": 3}, {"workload": "kernels.py:small", "name": "copy"}]

@@ -193,7 +193,8 @@ def test_a_name_that_was_removed_is_refused_and_one_that_is_attached_is_warned_o
     attach(api.store, "w 1")
     assert (name_step().status, name_step().detail) == (
         "warning",
-        "'w 1' is online; a worker that attaches under it ends the session that has it",
+        "'w 1' is registering: it has not asked for work yet; "
+        "a worker that attaches under it ends the session that has it",
     )
     api.store.remove_worker(api.store.find_worker("w 1").id, "token ops", "sold")
     assert (name_step().status, name_step().detail, name_step().exit) == (

@@ -121,6 +121,7 @@ def test_a_device_that_slows_down_within_a_job_is_told_and_the_winner_is_measure
     assert all(trial.baseline_ratio == pytest.approx(trial.seconds / trial.baseline[0]) for trial in once)
 
 
+@pytest.mark.slow
 def test_two_workers_of_one_host_have_devices_of_their_own(house: House) -> None:
     house.serve()
     one = min(allowed())
@@ -143,6 +144,7 @@ def test_two_workers_of_one_host_have_devices_of_their_own(house: House) -> None
     assert patient.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_a_worker_that_waits_for_its_device_ends_on_sigterm(house: House) -> None:
     house.serve()
     one = min(allowed())

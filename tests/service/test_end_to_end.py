@@ -187,6 +187,7 @@ def test_a_server_that_is_killed_in_mid_job_goes_on_from_the_stored_trials(house
     assert best.seconds == view.progress.best_seconds == after[view.best.trial]
 
 
+@pytest.mark.slow
 def test_a_budget_that_was_measured_before_is_answered_from_history(house: House) -> None:
     house.serve()
     house.work("rig")

@@ -143,7 +143,7 @@ def test_a_session_that_was_superseded_reports_no_more(api: Api, source: WorkerC
     assert (answer.status_code, answer.json()["code"], api.store.workers()[0].state) == (
         409,
         "superseded",
-        "online",
+        "registering",
     )
 
 

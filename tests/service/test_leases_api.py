@@ -74,8 +74,8 @@ def test_an_attached_worker_is_listed(api: Api, caller: Caller) -> None:
     assert worker == {
         "id": caller.worker,
         "name": "w1",
-        "state": "online",
-        "reason": "",
+        "state": "registering",
+        "reason": "it has not asked for work yet",
         "hardware": HARDWARE,
         "facts": FACTS,
         "labels": {"rack": "3"},

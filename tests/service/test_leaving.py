@@ -65,4 +65,4 @@ def test_leaving_needs_a_workers_token(api: Api) -> None:
     worker = attach(api.store)
     body = {"protocol": 1, "worker": worker.id, "session": worker.session}
     answer = api.http.post(f"/v1/workers/{worker.id}:leave", json=body)
-    assert (answer.status_code, api.store.worker(worker.id).state) == (401, "online")
+    assert (answer.status_code, api.store.worker(worker.id).state) == (401, "registering")

@@ -162,6 +162,20 @@ def test_a_body_that_does_not_say_it_is_json_is_refused(
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Origin", "Idempotency-Key", "Content-Type", "Content-Encoding"]
+)
+def test_a_header_that_stands_twice_is_refused_by_its_name(api: Api, name: str) -> None:
+    twice = [("Content-Type", "application/json"), (name, "one"), (name, "two")]
+    given = twice[1:] if name == "Content-Type" else twice
+    answer = api.http.post("/v1/jobs", content=json.dumps({"workload": MATMUL}), headers=given)
+    detail = f"the header {name} stands 2 times in the request; send it once"
+    title = "The request does not say what this route needs"
+    fault = {"parameter": name, "detail": detail}
+    assert answer.json() == problem(422, "invalid-request", title, detail, fault)
+    assert api.store.jobs().items == ()
+
+
 def test_a_body_that_says_utf_8_is_read(api: Api) -> None:
     answer = _post(api, json.dumps({"workload": MATMUL}), {"Content-Type": "application/json; charset=utf-8"})
     assert answer.status_code == 202
@@ -177,6 +191,32 @@ def test_a_query_parameter_that_stands_twice_is_refused(api: Api) -> None:
     detail = "stands 2 times in the query; say it once"
     assert api.http.get("/v1/jobs?state=completed&state=running").json()["errors"] == [
         {"parameter": "state", "detail": detail}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "where", "name"),
+    [
+        ("GET", "/v1/jobs/a%00b", "path", "job_id"),
+        ("GET", "/v1/jobs/a%00b/events", "path", "job_id"),
+        ("POST", "/v1/jobs/%00:cancel", "path", "job_id"),
+        ("GET", "/v1/workers/a%00b", "path", "worker"),
+        ("GET", "/v1/audit?actor=a%00b", "query", "actor"),
+    ],
+)
+def test_a_nul_in_a_parameter_is_refused_by_the_name_of_the_parameter(
+    api: Api, method: str, path: str, where: str, name: str
+) -> None:
+    answer = api.http.request(method, path, headers=api.token("admin"))
+    detail = f"{where} parameter {name} holds the character NUL"
+    assert (answer.status_code, answer.json()["errors"]) == (422, [{"parameter": name, "detail": detail}])
+
+
+def test_a_refused_change_of_what_has_a_nul_in_its_name_is_in_the_audit_log(api: Api) -> None:
+    api.http.post("/v1/jobs/a%00b:cancel", headers=api.token("jobs:write"))
+    entries = api.store.audit(None, None, 9).items
+    assert [(e.verb, e.subject, e.outcome) for e in entries] == [
+        ("cancel_job", "/v1/jobs/a%00b:cancel", "invalid-request")
     ]
 
 

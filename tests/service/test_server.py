@@ -178,6 +178,15 @@ def test_a_second_server_of_a_database_ends_and_names_the_first(tmp_path: Path, 
     )
 
 
+def test_a_server_answers_what_is_no_http_by_a_problem(tmp_path: Path, store: Store) -> None:
+    with _running(tmp_path) as server:
+        address = urlsplit(server.url)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+            connection.sendall(b"garbage\r\n\r\n")
+            answer = connection.makefile("rb").read()
+    assert (answer[:12], b'"code": "not-http"' in answer) == (b"HTTP/1.1 400", True)
+
+
 def test_a_server_whose_database_was_deleted_is_not_ready_and_takes_no_job(
     tmp_path: Path, store: Store
 ) -> None:

@@ -32,7 +32,8 @@ def test_a_job_with_a_worker_is_searched_in_a_child(store: Store) -> None:
     job, children = stored_job(store), Children()
     with supervised(store, children):
         until(lambda: store.job(job.id).state == "running")
-        assert (children.started, len(processes())) == ([(job.id, 1)], 1)
+        until(lambda: len(processes()) == 1)
+        assert children.started == [(job.id, 1)]
 
 
 def test_a_child_is_started_once(store: Store) -> None:

@@ -42,6 +42,7 @@ def test_a_job_shows_whose_results_do_not_count(api: Api, capsys: pytest.Capture
     settle(api.store, [1e-5], worker)
     api.store.quarantine_worker(worker.id, "the server", "its golden kernel takes 1.3 times as long", 0.0)
     (warning,) = api.http.get(f"/v1/jobs/{job.id}").json()["warnings"]
+    assert api.http.get("/v1/jobs").json()["jobs"][0]["warnings"] == [warning]
     assert warning.startswith(
         "1 trial by worker w1 does not count: quarantined by the server: its golden kernel takes 1.3 "
         "times as long"

@@ -82,6 +82,21 @@ def test_a_hundred_who_wait_cost_the_store_as_much_as_one() -> None:
     run(body)
 
 
+def test_a_worker_that_is_let_go_from_another_thread_waits_no_longer_and_others_do() -> None:
+    async def body(store: FakeStore, watch: WorkWatch) -> None:
+        watch.let_go("worker_1")  # nobody waits yet
+        mine, other = (asyncio.create_task(watch.turn(worker(n), LONG)) for n in (1, 2))
+        while store.asked < 1:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(watch.let_go, "worker_1")
+        assert await asyncio.wait_for(mine, LONG / 2) is False
+        assert not other.done()
+        store.work = [ANY]
+        assert await other is True
+
+    run(body)
+
+
 def test_those_who_wait_are_let_go_when_the_server_stops() -> None:
     stopping = threading.Event()
 

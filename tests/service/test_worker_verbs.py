@@ -24,11 +24,13 @@ from service_harness import (
     settle,
 )
 
+from tilewright.db import open_store
 from tilewright.db.fleet_records import NewWorker, Worker
 from tilewright.measure.messages import Drain, NameRetired, WorkerHello
 from tilewright.service.cli import run
 from tilewright.service.client import ApiError, Client
 from tilewright.service.hardware_choice import Needs, waits_for
+from tilewright.service.work_watch import WorkWatch
 from tilewright.service.worker_client import WorkerClient
 
 Command = Callable[..., tuple[int, str, str]]
@@ -104,7 +106,7 @@ def test_a_verb_needs_an_administrator(api: Api, verb: str) -> None:
     body = {"note": "why"} if verb == "quarantine" else {}
     answer = api.http.post(f"/v1/workers/w1:{verb}", json=body, headers=api.token("worker"))
     assert (answer.status_code, answer.json()["code"]) == (403, "scope-missing")
-    assert api.store.find_worker("w1").state == "online"
+    assert api.store.find_worker("w1").state == "registering"
 
 
 def test_an_unknown_worker_gets_the_known_names(api: Api) -> None:
@@ -147,6 +149,22 @@ def test_an_idle_worker_that_drains_is_told_with_its_next_empty_lease(api: Api, 
         "offline",
         "drained by token ops: moving",
     )
+
+
+@pytest.mark.parametrize("verb", ["pause", "drain", "quarantine", "remove"])
+def test_a_worker_that_waits_for_work_is_let_go_once_the_verb_is_stored(
+    api: Api, admin: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str
+) -> None:
+    let_go: list[tuple[str, str]] = []
+
+    def seen(watch: WorkWatch, worker: str) -> None:
+        with open_store(f"sqlite:///{tmp_path}/tilewright.db") as other:
+            let_go.append((worker, other.worker(worker).state))
+
+    monkeypatch.setattr(WorkWatch, "let_go", seen)
+    worker = attach(api.store)
+    change = getattr(admin, f"{verb}_worker")("w1", *["a test"] * (verb == "quarantine"))
+    assert let_go == [(worker.id, change.worker.state)]
 
 
 def test_a_removed_worker_that_still_runs_is_told_to_end(api: Api, admin: Client) -> None:
@@ -196,7 +214,7 @@ def test_a_destructive_verb_asks_unless_it_is_told_yes(
     monkeypatch.setattr("sys.stdin", io.StringIO())
     code, out, err = tw("workers", *command)
     assert (code, out, "Say --yes: there is no terminal to ask" in err) == (64, "", True)
-    assert api.store.find_worker("w1").state == "online"
+    assert api.store.find_worker("w1").state == "registering"
     assert tw("workers", *command, "--yes")[0] == 0
     assert api.store.find_worker("w1").state in ("retired", "quarantined")
 

@@ -39,6 +39,7 @@ class Lab:
     history: str = "ignore"
     strategy: str = "evolutionary"
     suggestions: list[Any] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
     path: Path | None = None
     at_once: int = 8
     clock: Clock = field(default_factory=Clock)
@@ -70,7 +71,7 @@ class Lab:
             strategy or self.strategy,
             600.0,
             "http",
-            json.dumps({"op": "bowl", "suggestions": self.suggestions}),
+            json.dumps({"op": "bowl", "suggestions": self.suggestions, **self.options}),
             history=self.history,
             **budget,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from tilewright.db.best_records import Baseline
 from tilewright.db.fleet_records import LeaseItem
 from tilewright.db.records import Job, Settlement
 from tilewright.tuner.run import run_search
+from tilewright.tuner.search import POLL_SECONDS
 
 
 @pytest.fixture
@@ -59,6 +61,28 @@ def test_the_next_batch_is_proposed_while_one_is_measured(lab: Lab) -> None:
     job = lab.job()
     lab.search(job)
     assert open_at_first_nap[0] == 8
+
+
+def test_a_job_may_ask_for_larger_batches(lab: Lab) -> None:
+    lab.options, lab.at_once = {"batch": 32}, 64
+    job = lab.search(lab.job(trials=112))
+    sizes = Counter(trial.batch for trial in lab.store.trials(job.id))
+    assert [sizes[n] for n in range(len(sizes))] == [16, 16, 32, 32, 16]
+
+
+def test_results_are_looked_for_less_often_the_longer_none_comes(lab: Lab) -> None:
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        lab.clock.now += seconds
+        if len(naps) > 100:
+            lab.work()
+
+    job = lab.job(trials=4)
+    epoch = lab.store.begin_search(job.id)
+    run_search(lab.store.job(job.id), lab.store, epoch, open_task=lab.task, clock=lab.clock, sleep=sleep)
+    assert (naps[0], naps[:100] == sorted(naps[:100]), max(naps)) == (POLL_SECONDS, True, 0.5)
 
 
 @pytest.mark.parametrize("naps", [1, 2, 3, 5])

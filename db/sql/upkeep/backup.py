@@ -10,7 +10,7 @@ from typing import IO, cast
 
 from sqlalchemy import Connection, Table, func, inspect, select
 
-from ...errors import SchemaError, StoreFull, StoreUnavailable
+from ...errors import Conflict, SchemaError, StoreFull, StoreUnavailable
 from ...upkeep import Copied
 from ..database import Database
 from ..databases import database_of
@@ -93,7 +93,7 @@ def _writer(path: Path, packed: bool) -> Iterator[IO[bytes]]:
 def _new_file(path: Path) -> Iterator[Path]:
     """A file beside `path` that takes its name once it is whole."""
     if path.exists():
-        raise StoreUnavailable(f"{path} is there already: name a new file")
+        raise Conflict(f"{path} is there already: name a new file")
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -101,10 +101,10 @@ def _new_file(path: Path) -> Iterator[Path]:
         try:
             os.link(partial, path)  # fails where the name was taken meanwhile
         except FileExistsError:
-            raise StoreUnavailable(f"{path} is there already: name a new file") from None
+            raise Conflict(f"{path} is there already: name a new file") from None
+    except StoreUnavailable:  # which is an OSError, too
+        raise
     except OSError as error:
-        if isinstance(error, StoreUnavailable):
-            raise
         if error.errno == 28:  # ENOSPC
             raise StoreFull(f"{path}: the disk is full; nothing was kept") from None
         raise StoreUnavailable(f"{path} cannot be written: {error.strerror}") from None

@@ -46,7 +46,8 @@ def _make_empty(conn: Connection, name: str, replace: bool) -> None:
     held = [table.name for table in tables if conn.execute(select(table).limit(1)).first() is not None]
     if held and not replace:
         raise Conflict(
-            f"{name} holds rows already (in {', '.join(sorted(held))}): say that they are to be replaced"
+            f"{name} holds rows already (in {', '.join(sorted(held))}): name an empty database, or remove "
+            "them first by --replace"
         )
     for table in reversed(tables):
         conn.execute(table.delete())

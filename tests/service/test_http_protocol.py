@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from service_harness import Api, served
+
+from tilewright.service.http_protocol import MOST_HEAD_BYTES
+
+
+def _asked(url: str, *sent: bytes) -> httpx.Response:
+    """The answer to these bytes, after which the server closes the connection."""
+    address = urlsplit(url)
+    received = b""
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        for piece in sent:
+            connection.sendall(piece)
+        while chunk := connection.recv(65536):
+            received += chunk
+    head, _, body = received.partition(b"\r\n\r\n")
+    line, *headers = head.decode().split("\r\n")
+    return httpx.Response(int(line.split()[1]), headers=[h.split(": ", 1) for h in headers], content=body)
+
+
+def _problem(answer: httpx.Response) -> dict[str, Any]:
+    """The document without its trace, which is a new one and the header's, too."""
+    document = answer.json()
+    assert document.pop("trace_id") == answer.headers["x-trace-id"]
+    return {**document, "media": answer.headers["content-type"], "connection": answer.headers["connection"]}
+
+
+def _refusal(status: int, code: str, title: str, detail: str) -> dict[str, Any]:
+    return {
+        "type": f"urn:tilewright:problem:{code}",
+        "title": title,
+        "status": status,
+        "code": code,
+        "detail": detail,
+        "media": "application/problem+json",
+        "connection": "close",
+    }
+
+
+NOT_HTTP = _refusal(
+    400,
+    "not-http",
+    "The request is not HTTP",
+    "what was sent is no HTTP/1.1 request: its line, a header or its framing is wrong",
+)
+TOO_LARGE = _refusal(
+    431,
+    "head-too-large",
+    "The request's line and headers are too long",
+    "a request's line and headers may have at most 65536 bytes together",
+)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"garbage\r\n\r\n",
+        b"GET /livez HTTP/9.1\r\nHost: x\r\n\r\n",
+        b"GET /li\x01vez HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: x\r\nno header\r\n\r\n",
+        b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+        b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n",
+    ],
+)
+def test_what_is_no_http_is_refused_by_a_problem(api: Api, sent: bytes) -> None:
+    assert _problem(_asked(api.url, sent)) == NOT_HTTP
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /livez HTTP/1.1\r\nHost: x\r\nLong: " + b"x" * MOST_HEAD_BYTES + b"\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: x\r\n" + (b"A: " + b"x" * 1000 + b"\r\n") * 66 + b"\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: x\r\nNever-Ends: " + b"x" * (MOST_HEAD_BYTES + 1),
+        b"GET /livez?" + b"x" * MOST_HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_a_request_whose_line_and_headers_are_too_long_is_refused_by_a_problem(api: Api, sent: bytes) -> None:
+    assert _problem(_asked(api.url, sent)) == TOO_LARGE
+
+
+def test_headers_as_long_as_they_may_be_are_read_and_a_connection_serves_many(api: Api) -> None:
+    long = b"GET /livez HTTP/1.1\r\nHost: x\r\nLong: " + b"x" * (MOST_HEAD_BYTES - 100) + b"\r\n"
+    answer = _asked(api.url, (long + b"\r\n") * 2, long + b"Connection: close\r\n\r\n")
+    assert (answer.status_code, answer.text.count("HTTP/1.1 200 OK")) == (200, 2)
+
+
+def test_two_hosts_are_refused(api: Api) -> None:
+    sent = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+    answer = _asked(api.url, sent)
+    detail = "the header Host stands 2 times in the request; send it once"
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
+def test_an_answer_that_has_begun_is_not_followed_by_a_problem() -> None:
+    async def answers_before_it_reads(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-trace-id", b"1")]})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        while (await receive())["type"] == "http.request":
+            pass
+
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with served(answers_before_it_reads) as url:
+        address = urlsplit(url)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+            connection.sendall(head)
+            received = b""
+            while b"begun" not in received:
+                received += connection.recv(65536)
+            connection.sendall(b"no number\r\n")
+            while chunk := connection.recv(65536):
+                received += chunk
+    assert received.endswith(b"\r\n\r\n5\r\nbegun\r\n")
