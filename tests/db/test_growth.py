@@ -7,8 +7,8 @@ from collections import defaultdict
 
 import pytest
 from bench.store_work import Work, lookups, round_of_a_worker
-from bench.stored import all_local, fill, sizes, some_local
-from sqlalchemy import event, text
+from bench.stored import all_local, fill, job_id, sizes, some_local
+from sqlalchemy import Engine, event, text
 
 from tilewright.db.sql import sqlite_database
 from tilewright.db.sql.store import SqlStore
@@ -120,3 +120,78 @@ def test_what_is_counted_grows_with_what_is_read(stores, effort):
             conn.execute(text("SELECT sum(seconds) FROM trials")).all()
 
     assert effort_of(effort(store), read_all) > 1_000
+
+
+class Queries:
+    """Counts statements of a store, the most values that one of them was given, and the rows they brought."""
+
+    def __init__(self, store):
+        self._numbers = [0, 0, 0]
+        inner = store._database.inner
+        for engine in {id(e): e for e in vars(inner).values() if isinstance(e, Engine)}.values():
+            event.listen(engine, "begin", self._watch)
+            event.listen(engine, "before_cursor_execute", self._said)
+
+    def of(self, call):
+        self._numbers = [0, 0, 0]
+        call()
+        return tuple(self._numbers)
+
+    def _watch(self, conn):
+        driver = conn.connection.dbapi_connection
+        driver.row_factory = self._row if conn.dialect.name == "sqlite" else self._rows
+
+    def _said(self, conn, cursor, statement, parameters, context, many):
+        self._numbers[0] += 1
+        self._numbers[1] = max(
+            self._numbers[1], *(len(row) for row in (parameters if many else [parameters]))
+        )
+
+    def _row(self, cursor, row):
+        self._numbers[2] += 1
+        return row
+
+    def _rows(self, cursor):
+        return lambda values: self._row(cursor, tuple(values))
+
+
+def queries(store):
+    counter = Queries(store)
+    with Work(store, "h", 1) as work:
+        calls = round_of_a_worker(work) | lookups(store)
+        for call in calls.values():  # the first time, a job begins to run
+            call()
+        return {name: counter.of(call) for name, call in (calls | of_a_large_job(store)).items()}
+
+
+def of_a_large_job(store):
+    best = store.best("w0", "t", "h").trial
+    return {
+        "crowned trial": lambda: store.crowned_trial(job_id(0)),
+        "doubts of a job": lambda: store.job_doubts(job_id(0)),
+        "trials by id": lambda: store.past_trials_by_id([best]),
+        "retire": lambda: store.retire(best, "does not replay"),
+        "extend": lambda: store.extend_job(job_id(0), trials=100_000),
+        "resume": lambda: store.resume_job(job_id(0)),
+        "begin": lambda: store.begin_search(job_id(0)),
+        "pause": lambda: store.pause_job(job_id(0)),
+        "cancel": lambda: store.finish_job(job_id(0), None, "cancelled", ""),
+    }
+
+
+@pytest.mark.slow
+def test_the_queries_about_a_job_of_50_000_trials_are_those_about_one_of_1_000(stores):
+    """As many statements, of as few values, with as many rows."""
+    few, many = (queries(stores([count])) for count in (1_000, 50_000))
+    assert many == few
+    assert many["page of 100 trials"][-1] == 1 + 100  # the job, and its trials
+    assert max(values for _, values, _ in many.values()) < 100
+
+
+@pytest.mark.slow
+def test_a_large_job_is_forgotten_by_statements_that_sqlite_takes_in_any_version(stores):
+    """Before 3.32, released in 2020, it took at most 999 values (SQLITE_MAX_VARIABLE_NUMBER)."""
+    store = stores([50_000])
+    counter = Queries(store)
+    statements, values, _ = counter.of(lambda: store.prune(0.0))
+    assert (values <= 999, statements < 50_000 / 50) == (True, True)
