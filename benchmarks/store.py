@@ -2,171 +2,80 @@
 
     python benchmarks/store.py --trials 1000 1000000
 
-Prints milliseconds for each call (the median of its repeats) and how much slower it is with the most trials
-than with the fewest. A store that answers by its indexes alone stays within about 2; a call that reads what
-it answers with (1 000 trials of a history) costs what that costs.
+Prints milliseconds for each call, and the ratio of the most trials to the fewest: on the clock (the median of
+its repeats), and of the processor (their mean), that of this process and of the database's. The stores hold
+what real use leaves (`bench.stored`). A store that answers by its indexes alone stays near 1; a call that
+reads what it answers with (1 000 trials of a history) costs what that costs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
 from contextlib import ExitStack
-from itertools import islice
+from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import mean, median
 
-from sqlalchemy import Connection, Table, insert, select, text
+from bench.store_work import Call, Work, lookups, round_of_a_worker
+from bench.stored import fill, sizes
+from sqlalchemy import select, text
 
-from tilewright.db import Store
-from tilewright.db.fleet_records import NewWorker
-from tilewright.db.records import NewJob, NewTrial, PastSearch, Settlement
 from tilewright.db.sql.store import SqlStore
-from tilewright.db.sql.tables import attempts, events, jobs, schedules, trials, workloads
+from tilewright.db.sql.tables import trials
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "deploy"))
 
-IN_A_JOB = 1_000
 REPEATS = 30
-_AT_ONCE = 5_000
+FEW, MANY = 10, 1_000
+"""Jobs that wait at once."""
 
 
-def sizes(count: int) -> list[int]:
-    """Trials of each job. What is asked of the first 51 has the same answer however many come after them."""
-    return [500, *[10] * 50, *[IN_A_JOB] * ((count - 1_000) // IN_A_JOB)]
+def rounds(store: SqlStore, work: Work, few: Work, many: Work) -> list[dict[str, Call]]:
+    """What is timed. The calls of a round are made in turn; each round leaves as much work as it finds."""
+    return [
+        round_of_a_worker(work),
+        {"claim of nothing": work.claim},
+        {f"claim, {FEW} jobs wait": few.claim, "release": few.release},
+        {f"claim, {MANY} jobs wait": many.claim, "release of it": many.release},
+        *({name: call} for name, call in lookups(store).items()),
+    ]
 
 
-def fill(store: SqlStore, count: int) -> None:
-    """Completed jobs, each of a workload of its own, with a best-known schedule."""
-    store.put_target("t", "{}")
-    store.put_hardware("h", "{}")
-    of_jobs = sizes(count)
-    whole = [{"key": f"w{n}", "name": "matmul", "program": "{}", "script": ""} for n in range(len(of_jobs))]
-    _insert(store, workloads, (row | {"created_at": 0.0} for row in whole))
-    _insert(store, jobs, (_job(n, trials) for n, trials in enumerate(of_jobs)))
-    _insert(store, events, (_event(n) for n in range(len(of_jobs))))
-    _insert(store, trials, (_trial(n, k) for n, trials in enumerate(of_jobs) for k in range(trials)))
-    _insert(store, attempts, (_attempt(n, k) for n, trials in enumerate(of_jobs) for k in range(trials)))
-    _insert(store, schedules, (_schedule(n) for n in range(len(of_jobs))))
-    with store._database.write() as conn:
-        conn.execute(text("ANALYZE"))
+@dataclass(slots=True)
+class Times:
+    """Seconds of each repeat of a call."""
+
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
 
 
-def _insert(store: SqlStore, table: Table, rows: Iterator[dict[str, object]]) -> None:
-    while chunk := list(islice(rows, _AT_ONCE)):
-        with store._database.write() as conn:
-            if conn.dialect.name == "postgresql":
-                _copy(conn, table, chunk)
-            else:
-                conn.execute(insert(table), chunk)
+class Clock:
+    """Times calls by this process and the database's own, those that serve it when this is made."""
 
+    def __init__(self, store: SqlStore) -> None:
+        with store._database.read() as conn:
+            query = text("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+            of_server = conn.dialect.name == "postgresql"
+            self._servers = list(conn.execute(query).scalars()) if of_server else []
 
-def _copy(conn: Connection, table: Table, rows: list[dict[str, object]]) -> None:
-    driver: Any = conn.connection.dbapi_connection
-    with driver.cursor() as cursor, cursor.copy(f"COPY {table} ({', '.join(rows[0])}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(list(row.values()))
-
-
-def _job(n: int, count: int) -> dict[str, object]:
-    asked = {"trials": count, "seed": 0, "strategy": "guided", "worker_wait": 600.0, "origin": "http"}
-    times = {"created_at": float(n), "started_at": float(n), "finished_at": float(n), "active_at": float(n)}
-    key = {"workload": f"w{n}", "target": "t", "hardware": "h"}
-    state = {"state": "completed", "reason": "", "spec": "{}", "epoch": 1, "done": count}
-    return {"id": f"job_{n}", **asked, **times, **key, **state}
-
-
-def _event(n: int) -> dict[str, object]:
-    return {"job": f"job_{n}", "seq": 1, "kind": "state", "data": "{}", "at": 0.0}
-
-
-def _trial(job: int, number: int) -> dict[str, object]:
-    seconds = 1.0 + number / IN_A_JOB
-    return {
-        "id": f"job_{job}.{number}",
-        "job": f"job_{job}",
-        "number": number,
-        "batch": number // 8,
-        "candidate_key": f"c{job}.{number}",
-        "sketch": "tiled",
-        "trace": json.dumps({"steps": [number] * 20}),
-        "features": bytes(200),
-        "feature_schema": 1,
-        "input_seed": 0,
-        "outcome": "ok",
-        "attempt": 1,
-        "seconds": seconds,
-        "samples": json.dumps([seconds] * 5),
-        "censored": False,
-        "error": 0.5,
-        "failure_message": "",
-        "failure_detail": "{}",
-        "build_seconds": 0.1,
-        "wall_seconds": 0.5,
-        "codegen_version": "g1",
-        "created_at": 0.0,
-        "settled_at": float(IN_A_JOB * job + number),
-    }
-
-
-def _attempt(job: int, number: int) -> dict[str, object]:
-    trial = f"job_{job}.{number}"
-    return {"trial": trial, "attempt": 1, "state": "settled", "digest": "d", "granted_at": 0.0}
-
-
-def _schedule(n: int) -> dict[str, object]:
-    key = {"workload": f"w{n}", "target": "t", "hardware": "h"}
-    return {**key, "trial": f"job_{n}.0", "seconds": 1.0, "updated_at": float(n)}
-
-
-def calls(store: Store) -> dict[str, Callable[[], object]]:
-    """What is timed; each leaves as much work as it finds."""
-    job = store.create_job(NewJob("w0", "t", "h", 100_000, None, 0, "guided", 600.0, "http", "{}"))
-    store.begin_search(job.id)
-    worker = store.register_worker(NewWorker("rig", "s", "h", 1, "{}", "{}", "g1"))
-    numbers = iter(range(10**6))
-
-    def claim_and_settle() -> None:
-        some = [next(numbers) for _ in range(16)]
-        new = [NewTrial(n, n // 8, f"new{n}", "tiled", "{}", bytes(200), 1, 0) for n in some]
-        store.add_trials(job.id, 1, new)
-        lease = store.claim(worker.id, "s", "h", 16, 30.0)
-        assert lease is not None
-        results = [Settlement(i.trial, i.attempt, 9.0, (9.0,) * 5, error=0.5) for i in lease.items]
-        store.settle(lease.id, results)
-
-    return {
-        "lookup of the best": lambda: store.best("w0", "t", "h"),
-        "add, claim, settle 16": claim_and_settle,
-        "claim of nothing": lambda: store.claim(worker.id, "s", "h", 16, 30.0),
-        "page of 50 jobs": lambda: store.jobs(limit=50),
-        "unfinished jobs": lambda: store.unfinished_jobs(),
-        "page of 100 trials": lambda: store.trials("job_0", 400, 100),
-        "ten fastest trials": lambda: store.top_trials("job_0", 10),
-        "counts of a job": lambda: store.trial_counts("job_0"),
-        "history of a key": lambda: store.past_trials("w0", "t", "h", "g1", 1_000),
-        "32 past searches": lambda: store.past_searches("h", "matmul", 32),
-        "sample of a search": lambda: store.sampled_trials(PastSearch("w0", "t", "h", None, 1.0), 16, 32),
-        "what waits": lambda: store.open_work(),
-        "sweep": lambda: store.sweep(),
-    }
-
-
-def timed(call: Callable[[], object], repeats: int) -> float:
-    """Milliseconds, the median."""
-    call()
-    taken = []
-    for _ in range(repeats):
-        begun = time.perf_counter()
+    def time(self, call: Call, into: Times) -> None:
+        used, begun = self._processor(), time.perf_counter()
         call()
-        taken.append(time.perf_counter() - begun)
-    return 1e3 * median(taken)
+        into.wall.append(time.perf_counter() - begun)
+        into.processor.append(self._processor() - used)
+
+    def _processor(self) -> float:
+        return time.process_time() + sum(map(_used, self._servers))
+
+
+def _used(process: int) -> float:
+    """Seconds of the processor that another process has used (Linux: proc(5), schedstat)."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
 
 
 def filled(url: str, count: int) -> str:
@@ -175,13 +84,23 @@ def filled(url: str, count: int) -> str:
         with store._database.read() as conn:
             known = conn.execute(select(trials.c.id).limit(1)).first()
         if known is None:
-            fill(store, count)
+            fill(store, sizes(count))
     return url
 
 
-def measured(url: str, repeats: int = REPEATS) -> dict[str, float]:
-    with SqlStore.open(url) as store:
-        return {name: timed(call, repeats) for name, call in calls(store).items()}
+def measured(url: str, repeats: int = REPEATS) -> dict[str, Times]:
+    times: defaultdict[str, Times] = defaultdict(Times)
+    with SqlStore.open(url) as store, ExitStack() as stack:
+        worked = {"h": 1, "few": FEW, "many": MANY}
+        works = [stack.enter_context(Work(store, kind, count)) for kind, count in worked.items()]
+        for calls in rounds(store, *works):
+            for call in calls.values():
+                call()
+            clock = Clock(store)
+            for _ in range(repeats):
+                for name, call in calls.items():
+                    clock.time(call, times[name])
+    return times
 
 
 def main() -> None:
@@ -212,13 +131,19 @@ def main() -> None:
                 show(kind, said.trials, [measured(url, said.repeats) for url in urls])
 
 
-def show(kind: str, counts: list[int], tables: list[dict[str, float]]) -> None:
-    print(f"{kind}, {os.cpu_count()} processors; milliseconds with so many trials")
-    print(f"{'':24}" + "".join(f"{count:>12}" for count in counts) + f"{'ratio':>8}")
+def show(kind: str, counts: list[int], tables: list[dict[str, Times]]) -> None:
+    print(f"{kind}, {os.cpu_count()} processors; milliseconds with so many trials, and of the processor")
+    of_processor = "".join(f"{count:>12}" for count in counts)
+    print(f"{'':24}" + of_processor + f"{'ratio':>8}" + of_processor + f"{'ratio':>8}")
     for name in tables[0]:
-        values = [table[name] for table in tables]
-        print(f"{name:24}" + "".join(f"{v:12.2f}" for v in values) + f"{values[-1] / values[0]:8.2f}")
+        wall = [1e3 * median(table[name].wall) for table in tables]
+        processor = [1e3 * mean(table[name].processor) for table in tables]
+        print(f"{name:24}" + _line(wall) + _line(processor))
     print(flush=True)
+
+
+def _line(values: list[float]) -> str:
+    return "".join(f"{v:12.2f}" for v in values) + f"{values[-1] / values[0]:8.2f}"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from ..words import FINAL_JOB_STATES, JOB_STATES, OPEN_OUTCOMES, ORIGINS, FinalJ
 from .catalog import require, require_hardware
 from .clock import epoch_now, now_of
 from .events import append_event
-from .job_rows import JOB_COLUMNS, REASON, is_over, job_of, job_row, lock_job, refuse_stale
+from .job_rows import JOB_COLUMNS, REASON, is_over, is_unfinished, job_of, job_row, lock_job, refuse_stale
 from .offers import take_unrivalled
 from .part import Part, new_id
 from .tables import jobs, targets, trials, workloads
@@ -62,8 +62,7 @@ class JobPart(Part):
         return Page(items=items, next=items[-1].id if len(found) > limit else None)
 
     def unfinished_jobs(self, origin: Origin | None = None) -> list[Job]:
-        unfinished = [state for state in JOB_STATES if not is_over(state)]
-        query = select(*JOB_COLUMNS).where(jobs.c.state.in_(unfinished)).order_by(jobs.c.seq)
+        query = select(*JOB_COLUMNS).where(is_unfinished()).order_by(jobs.c.seq)
         if origin is not None:
             check_word("origin", origin, ORIGINS)
             query = query.where(jobs.c.origin == origin)

@@ -10,7 +10,6 @@ from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch
 from ..fleet_records import Lease, LeaseState, LostLease, Measured, OpenWork, labels_of
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
-from ..words import MEASURED_STATES
 from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
 from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases, has_expired
@@ -28,7 +27,7 @@ from .part import Part
 from .settling import measured_query, renewed, sort_out, store
 from .silence import mark_silent_workers, pause_lost_jobs
 from .tables import attempts, crashes, jobs, trials
-from .turns import has_due, has_queued
+from .turns import has_due, has_queued, is_leased
 from .worker_rows import end_pauses, lock_worker, superseded
 
 _OWN = attempts.c.trial == bindparam("of"), attempts.c.attempt == bindparam("granted")
@@ -136,7 +135,7 @@ class LeasePart(Part):
 
     def open_work(self) -> list[OpenWork]:
         kinds = jobs.c.hardware, jobs.c.pool, jobs.c.labels
-        waits = (jobs.c.origin == "http") & jobs.c.state.in_(MEASURED_STATES) & jobs.c.hardware.is_not(None)
+        waits = is_leased() & jobs.c.hardware.is_not(None)
         query = select(*kinds).where(waits, has_queued() | has_due()).distinct()
         with self._database.read() as conn:
             rows = conn.execute(query).all()

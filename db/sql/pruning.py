@@ -1,6 +1,8 @@
 """Forgetting what is old and what nothing rests on."""
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ForeignKey, Table, delete, exists, func, select
@@ -51,36 +53,55 @@ class PruningPart(Part):
             whole = not kept and not _is_referred_to(conn, job)
         if dry_run:
             return Pruned(int(whole), len(gone), told, 0)
-        forgotten = 0
+        if not (gone or told or whole):
+            return Pruned(0, 0, 0, 0)
+        return self._forget(job, gone, before)
+
+    def _forget(self, job: str, gone: Sequence[str], before: float) -> Pruned:
+        """These trials, the events, and the job where nothing of it remains; nothing more from when it is
+        taken up again."""
+        forgotten = told = 0
         for start in range(0, len(gone), _AT_ONCE):
-            with self._database.write() as conn:
+            with self._turn() as conn:
                 if not _is_over_still(conn, job, before):
                     return Pruned(0, forgotten, 0, 0)
                 forgotten += _forget_trials(conn, gone[start : start + _AT_ONCE])
-        with self._database.write() as conn:
-            if not _is_over_still(conn, job, before):
-                return Pruned(0, forgotten, 0, 0)
-            told = conn.execute(delete(events).where(events.c.job == job)).rowcount
-            left = conn.execute(select(trials.c.id).where(trials.c.job == job).limit(1)).first()
-            whole = left is None and not _is_referred_to(conn, job)
-            if whole:
-                conn.execute(delete(warm_starts).where(warm_starts.c.job == job))
-                conn.execute(delete(jobs).where(jobs.c.id == job))
-            return Pruned(int(whole), forgotten, told, 0)
+        while True:
+            with self._turn() as conn:
+                if not _is_over_still(conn, job, before):
+                    return Pruned(0, forgotten, told, 0)
+                some = _forget_events(conn, job)
+                told += some
+                if some < _AT_ONCE:
+                    return Pruned(int(_forget_empty(conn, job)), forgotten, told, 0)
 
     def _prune_leases(self, before: float, dry_run: bool) -> Pruned:
         unused = [leases.c.closed_at < before, *(~_refers(key) for key in _references_to(leases))]
-        query = select(leases.c.id).where(*unused)
+        query = select(leases.c.id).where(*unused).order_by(leases.c.id)
         if dry_run:
             with self._database.read() as conn:
                 return Pruned(0, 0, 0, len(conn.execute(query).all()))
-        forgotten = 0
+        last, forgotten = "", 0
         while True:
-            with self._database.write() as conn:
-                ids = conn.execute(query.limit(_AT_ONCE).with_for_update(skip_locked=True)).scalars().all()
-                if not ids:
-                    return Pruned(0, 0, 0, forgotten)
+            # Found by a reader, which nobody waits for: most leases are used, and all are looked at.
+            with self._database.read() as conn:
+                found = conn.execute(query.where(leases.c.id > last).limit(_AT_ONCE)).scalars().all()
+            if not found:
+                return Pruned(0, 0, 0, forgotten)
+            with self._turn() as conn:
+                free = query.where(leases.c.id.in_(found)).with_for_update(skip_locked=True)
+                ids = conn.execute(free).scalars().all()
                 forgotten += conn.execute(delete(leases).where(leases.c.id.in_(ids), *unused)).rowcount
+            last = found[-1]
+
+    @contextmanager
+    def _turn(self) -> Iterator[Connection]:
+        """A small transaction, after which others have a turn that is as long: whoever waits for the lock of
+        SQLite looks for it now and then, and would seldom find it free."""
+        with self._database.write() as conn:
+            begun = time.monotonic()
+            yield conn
+        time.sleep(time.monotonic() - begun)
 
 
 def _ended(before: float) -> tuple[ColumnElement[bool], ...]:
@@ -144,6 +165,22 @@ def _forget_trials(conn: Connection, ids: Sequence[str]) -> int:
     for table in _OF_A_TRIAL:
         conn.execute(delete(table).where(table.c.trial.in_(free)))
     return conn.execute(delete(trials).where(trials.c.id.in_(free))).rowcount
+
+
+def _forget_events(conn: Connection, job: str) -> int:
+    """The oldest of a job, _AT_ONCE of them."""
+    some = select(events.c.seq).where(events.c.job == job).order_by(events.c.seq).limit(_AT_ONCE)
+    return conn.execute(delete(events).where(events.c.job == job, events.c.seq.in_(some))).rowcount
+
+
+def _forget_empty(conn: Connection, job: str) -> bool:
+    """A job without events, if it has no trials either and nothing refers to it."""
+    left = conn.execute(select(trials.c.id).where(trials.c.job == job).limit(1)).first()
+    if left is not None or _is_referred_to(conn, job):
+        return False
+    conn.execute(delete(warm_starts).where(warm_starts.c.job == job))
+    conn.execute(delete(jobs).where(jobs.c.id == job))
+    return True
 
 
 def _sum(a: Pruned, b: Pruned) -> Pruned:

@@ -108,4 +108,4 @@ class Schema:
         )
 
 
-SCHEMA = Schema(directory=Path(__file__).parent.parent / "migrations", head="0009")
+SCHEMA = Schema(directory=Path(__file__).parent.parent / "migrations", head="0010")

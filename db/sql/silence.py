@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, select
 from ..moments import moment
 from ..process_identity import ProcessIdentity
 from ..words import JOB_STATES
-from .job_rows import is_over
+from .job_rows import is_over, is_unfinished
 from .jobs import change_state
 from .tables import jobs, workers
 from .worker_rows import set_state
@@ -49,7 +49,7 @@ def pause_lost_jobs(conn: Connection, before: float, now: float) -> None:
     It stands still since that process last wrote. Where this machine cannot tell whether the process is
     there, it is taken for gone once it has written nothing since `before`.
     """
-    running = jobs.c.origin == "local", jobs.c.state.in_(_RUNNING)
+    running = is_unfinished(), jobs.c.origin == "local", jobs.c.state.in_(_RUNNING)
     for row in conn.execute(select(jobs).where(*running).with_for_update(skip_locked=True)).all():
         process = ProcessIdentity.read(row.process)
         gone = None if process is None else process.gone

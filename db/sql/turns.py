@@ -30,13 +30,14 @@ from .tables import job_labels, jobs, retimings, shares, trials
 
 
 def measurable(hardware: str) -> Any:
+    """Jobs of this hardware whose trials are leased."""
+    return (jobs.c.hardware == hardware) & is_leased()
+
+
+def is_leased() -> Any:
     """Jobs whose trials are leased, as the index of turns says it."""
     states = ", ".join(f"'{state}'" for state in MEASURED_STATES)
-    return (
-        (jobs.c.hardware == hardware)
-        & (jobs.c.origin == literal_column("'http'"))
-        & literal_column(f"jobs.state IN ({states})")
-    )
+    return (jobs.c.origin == literal_column("'http'")) & literal_column(f"jobs.state IN ({states})")
 
 
 def serves(worker: Row[Any]) -> Any:
@@ -71,29 +72,32 @@ def timed_by(worker: Row[Any]) -> Any:
 def next_job(conn: Connection, worker: Row[Any], but: Collection[str] = ()) -> Row[Any] | None:
     """The job whose turn it is of those that a worker may measure, other than `but`; None where none has
     queued trials."""
-    for account in conn.execute(accounts_query(worker.hardware)).scalars().all():
+    while (account := conn.execute(account_query(worker, but)).scalar_one_or_none()) is not None:
         found = conn.execute(turn_query(worker, account, but)).one_or_none()
         if found is not None:
-            return found
+            return found  # else another call has taken the account's last ones since
     return None
 
 
-def accounts_query(hardware: str) -> Select[Any]:
-    """The accounts with jobs, in the order of their shares: as many as there are tokens in use."""
-    has_jobs = exists().where(measurable(hardware), jobs.c.account == shares.c.account)
-    query = select(shares.c.account).where(shares.c.hardware == hardware, has_jobs)
-    return query.order_by(shares.c.share, shares.c.account)
+def account_query(worker: Row[Any], but: Collection[str] = ()) -> Select[Any]:
+    """The account whose turn it is of those with such jobs: the index has the order of their shares."""
+    has_jobs = exists(_of_account(worker, shares.c.account, but))
+    query = select(shares.c.account).where(shares.c.hardware == worker.hardware, has_jobs)
+    return query.order_by(shares.c.share, shares.c.account).limit(1)
 
 
 def turn_query(worker: Row[Any], account: str, but: Collection[str] = ()) -> Select[Any]:
     """The index has the jobs of an account in the order of their shares: the first that fits ends the
     search."""
+    return _of_account(worker, account, but).order_by(jobs.c.share, jobs.c.seq).limit(1)
+
+
+def _of_account(worker: Row[Any], account: Any, but: Collection[str]) -> Select[Any]:
+    """Jobs with queued trials that a worker may measure."""
     query = (
         select(jobs.c.id, jobs.c.hardware, jobs.c.account, jobs.c.priority, jobs.c.state)
         .where(measurable(worker.hardware), jobs.c.account == account)
         .where(serves(worker), has_queued())
-        .order_by(jobs.c.share, jobs.c.seq)
-        .limit(1)
     )
     return query.where(jobs.c.id.not_in(but)) if but else query
 

@@ -92,15 +92,35 @@ def test_each_trial_is_measured_by_one_of_several_workers(spawn, scene):
 
 @pytest.mark.slow
 def test_many_writers_and_a_reader_never_see_a_locked_database(spawn, scene):
-    job = scene.searched(200)
-    children = [spawn("measure", scene.url, f"rig{n}") for n in range(8)]
+    """32 processes that start together, renew and settle, while another one reads all that a page shows."""
+    job = scene.searched(320)
+    reader = spawn("read_all", scene.url, job.id, 320)
+    children = [spawn("measure", scene.url, f"rig{n}") for n in range(32)]
+    release([reader, *children])
+    assert sorted(lines_of(children)) == sorted(f"{job.id}.{n} 1" for n in range(320))
+    (reads,) = map(int, lines_of([reader]))
+    assert ([child.returncode for child in (reader, *children)], reads > 10) == ([0] * 33, True)
+
+
+@pytest.mark.slow
+def test_each_of_16_processes_adds_50_trials_and_each_trial_is_measured_by_one(spawn, scene):
+    children = [spawn("search_and_measure", scene.url, f"rig{n}", 50, 16 * 50) for n in range(16)]
     release(children)
-    polls = 0
-    while any(child.poll() is None for child in children) and scene.store.job(job.id).done < 200:
-        scene.best()
-        polls += 1
-    assert len(lines_of(children)) == 200 == scene.store.job(job.id).done
-    assert ([child.returncode for child in children], polls > 10) == ([0] * 8, True)
+    lines = lines_of(children)
+    jobs = scene.store.jobs().items
+    assert [job.done for job in jobs] == [50] * 16
+    assert sorted(lines) == sorted(f"{job.id}.{n} 1" for job in jobs for n in range(50))
+    assert [child.returncode for child in children] == [0] * 16
+
+
+@pytest.mark.slow
+def test_16_processes_that_add_the_same_trials_get_the_same_ones(spawn, scene):
+    job = scene.job()
+    scene.store.begin_search(job.id)
+    children = [spawn("add_same", scene.url, job.id, 50) for _ in range(16)]
+    release(children)
+    assert lines_of(children) == [f"{job.id}.{n}" for n in range(50)] * 16
+    assert [trial.number for trial in scene.store.trials(job.id)] == list(range(50))
 
 
 def kill_while_tuning(spawn, url, job, acknowledged):

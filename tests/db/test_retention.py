@@ -1,7 +1,9 @@
 """What is forgotten of old jobs, and what stays."""
 
+from contextlib import contextmanager
+
 import pytest
-from sqlalchemy import Column, ForeignKey, String, Table, func, select
+from sqlalchemy import Column, ForeignKey, String, Table, event, func, select
 
 from tilewright.db import InvalidValue, NotFound, check, prune
 from tilewright.db.records import NewTrial, PastSearch, Settlement
@@ -158,3 +160,51 @@ def test_a_database_that_forgot_is_in_order(scene):
 def test_a_time_that_is_none_is_refused(scene):
     with pytest.raises(InvalidValue, match="older_than"):
         scene.store.prune(-1.0)
+
+
+@pytest.fixture
+def transactions(scene, monkeypatch):
+    """How many rows each transaction of the store changes from now on, and waits that are not waited."""
+    changed = []
+    write = scene.store._database.inner.write
+
+    @contextmanager
+    def counted():
+        rows = []
+
+        def count(conn, cursor, *_):
+            if not cursor.description:
+                rows.append(max(cursor.rowcount, 0))
+
+        with write() as conn:
+            event.listen(conn, "after_cursor_execute", count)
+            yield conn
+        changed.append(sum(rows))
+
+    monkeypatch.setattr(scene.store._database.inner, "write", counted)
+    monkeypatch.setattr(pruning.time, "sleep", lambda seconds: changed.append("others"))
+    return changed
+
+
+def test_much_is_forgotten_in_small_transactions_and_others_have_a_turn_after_each(
+    scene, transactions, monkeypatch
+):
+    monkeypatch.setattr(pruning, "_AT_ONCE", 4)
+    tuned(scene, count=1, tag="champion")  # what stands, so that the others need not
+    old = tuned(scene, count=10, tag="old", slowest=100.0)
+    for _ in range(20):
+        scene.store.add_event(old.id, "note", "{}")
+    for n in range(KEPT_JOBS):
+        tuned(scene, count=1, tag=f"k{n}-", slowest=200.0)
+    transactions.clear()
+    assert scene.store.prune(0.0) == Pruned(jobs=1, trials=10, events=3 * (KEPT_JOBS + 2) + 20, leases=0)
+    assert set(transactions[1::2]) == {"others"}
+    assert max(transactions[::2]) == 8  # four trials, each with an attempt
+
+
+def test_a_job_of_which_nothing_goes_is_not_written(scene, transactions):
+    job = tuned(scene, count=3)
+    scene.store.prune(0.0)
+    transactions.clear()
+    assert scene.store.prune(0.0) == Pruned(0, 0, 0, 0)
+    assert (transactions, numbers(scene, job)) == ([], [0, 1, 2])

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 
 import pytest
+from sqlalchemy import Engine, event
 
 BATCH = 8
 
@@ -146,6 +147,28 @@ def test_final_rounds_cost_their_job_its_share(scene, served, success):
     assert list(served(rig, refill=False)) == [job]
     scene.add(scene.store.job(job), range(100, 100 + BATCH), tag="more")
     assert [list(served(rig)) for _ in range(2)] == [[other], [other]]
+
+
+def statements_of_a_claim(scene, others):
+    """With so many owners whose jobs have nothing queued and who were given less than the one that has."""
+    job = scene.searched(65, tag=f"of {others} ", account="served much", trials=65)
+    scene.claim(scene.worker(f"first of {others}"), 64)
+    for n in range(others):
+        scene.searched(1, tag=f"of {others} others {n}", account=f"idle {n}")
+        assert scene.claim(scene.worker(f"rig {n} of {others}")).items[0].job != job.id
+    said, last = [], scene.worker(f"last of {others}")
+    listen = "before_cursor_execute", lambda conn, cursor, statement, *_: said.append(statement)
+    event.listen(Engine, *listen)
+    lease = scene.claim(last)
+    event.remove(Engine, *listen)
+    assert {item.job for item in lease.items} == {job.id}
+    scene.store.finish_job(job.id, None, "cancelled", "")
+    return said
+
+
+def test_a_claim_makes_as_few_statements_whatever_the_number_of_owners(scene):
+    few, many = statements_of_a_claim(scene, 1), statements_of_a_claim(scene, 30)
+    assert (len(many), len(few) > 5) == (len(few), True)
 
 
 def test_choosing_is_deterministic(scene, served):

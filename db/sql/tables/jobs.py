@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Column, Double, ForeignKey, Index, Integer, String, Table, Text, text
 
-from .base import Counter, metadata
+from .base import Counter, index_known, metadata
 
 jobs = Table(
     "jobs",
@@ -59,6 +59,8 @@ Index(
     sqlite_where=_measured,
     postgresql_where=_measured,
 )
+_unfinished = text("state IN ('queued', 'waiting', 'running', 'paused')")
+Index("ix_jobs_unfinished", jobs.c.state, jobs.c.seq, sqlite_where=_unfinished, postgresql_where=_unfinished)
 Index("ix_jobs_began", jobs.c.hardware, jobs.c.account, jobs.c.began)
 
 job_labels = Table(
@@ -76,6 +78,7 @@ warm_starts = Table(
     Column("known", BigInteger, nullable=False),
     Column("best", String, ForeignKey("trials.id")),  # the fastest of the known trials, of an earlier job
 )
+index_known("ix_warm_starts_best", warm_starts.c.best)
 
 events = Table(
     "events",

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, ForeignKey, Index, String, Table, Text
 
-from .base import Counter, metadata
+from .base import Counter, index_known, metadata
 
 schedules = Table(
     "schedules",
@@ -21,6 +21,7 @@ schedules = Table(
     Index("ix_schedules_hardware", "hardware", "updated_at"),
     Index("ix_schedules_updated", "updated_at"),
 )
+index_known("ix_schedules_challenger", schedules.c.challenger)
 
 retirements = Table(
     "retirements",
@@ -30,6 +31,7 @@ retirements = Table(
     Column("trial", String, ForeignKey("trials.id"), nullable=False),
     Column("reason", Text, nullable=False),
     Column("retired_at", Double, nullable=False),
+    Index("ix_retirements_trial", "trial"),
 )
 
 baselines = Table(
@@ -42,6 +44,7 @@ baselines = Table(
     Column("number", BigInteger, nullable=False),  # the lowest of its job is what a build would take
     Column("seconds", Double, nullable=False),
     Column("bound", Boolean(create_constraint=False), nullable=False),  # it takes longer than that
+    Index("ix_baselines_trial", "trial"),
 )
 
 pins = Table(
@@ -55,6 +58,7 @@ pins = Table(
     Column("pinned_by", String, nullable=False),
     Column("pinned_at", Double, nullable=False),
 )
+index_known("ix_pins_trial", pins.c.trial)
 
 freezes = Table(
     "freezes",

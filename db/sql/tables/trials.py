@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-from .base import metadata
+from .base import index_known, metadata
 
 trials = Table(
     "trials",
@@ -67,6 +67,7 @@ trials = Table(
     CheckConstraint("seconds IS NULL OR seconds > 0", name="seconds_positive"),
     Index("ix_trials_outcome", "job", "outcome", "seconds", "number"),
 )
+index_known("ix_trials_lease", trials.c.lease)
 
 retimings = Table(
     "retimings",
@@ -97,8 +98,8 @@ attempts = Table(
     Column("granted_at", Double, nullable=False),
     Column("started_at", Double),
     Column("ended_at", Double),
-    Index("ix_attempts_lease", "lease"),
 )
+index_known("ix_attempts_lease", attempts.c.lease)
 _running = text("state = 'started'")
 Index("uq_attempts_running", attempts.c.worker, unique=True, sqlite_where=_running, postgresql_where=_running)
 

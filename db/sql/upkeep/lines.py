@@ -1,6 +1,6 @@
 """A backup as JSON lines: a header, each table's columns and rows, and an end that proves it is whole.
 
-    {"tilewright_backup": 1, "schema": "0009"}
+    {"tilewright_backup": 1, "schema": "0010"}
     {"table": "targets", "columns": ["key", "description", "created_at"]}
     ["llvm-1", "{}", 1753000000.0]
     {"end": 1, "sha256": "…"}
