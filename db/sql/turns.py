@@ -49,7 +49,14 @@ def serves(worker: Row[Any]) -> Any:
 
 def has_queued() -> Any:
     """Whether trials of a job wait for a worker."""
-    return exists().where(trials.c.job == jobs.c.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
+    queued = trials.c.job == jobs.c.id, trials.c.outcome == "pending", trials.c.lease.is_(None)
+    return _is_any(select(trials.c.job).where(*queued).correlate_except(trials))
+
+
+def _is_any(query: Select[Any]) -> Any:
+    """As EXISTS, but looked up for each row that needs it. PostgreSQL makes a join of EXISTS, or reads
+    all that may be in it: its statistics do not say how few trials wait, and of which jobs."""
+    return query.limit(1).scalar_subquery().is_not(None)
 
 
 def has_due(worker: Row[Any] | None = None) -> Any:
@@ -81,7 +88,7 @@ def next_job(conn: Connection, worker: Row[Any], but: Collection[str] = ()) -> R
 
 def account_query(worker: Row[Any], but: Collection[str] = ()) -> Select[Any]:
     """The account whose turn it is of those with such jobs: the index has the order of their shares."""
-    has_jobs = exists(_of_account(worker, shares.c.account, but))
+    has_jobs = _is_any(_of_account(worker, shares.c.account, but).with_only_columns(jobs.c.id))
     query = select(shares.c.account).where(shares.c.hardware == worker.hardware, has_jobs)
     return query.order_by(shares.c.share, shares.c.account).limit(1)
 
