@@ -144,16 +144,16 @@ def test_a_database_with_rows_is_replaced_only_where_that_is_said_twice(url, tw,
 
 
 def test_an_answer_of_no_changes_nothing(url, tw, tmp_path, monkeypatch):
-    from tilewright.service.cli import db
+    from tilewright.service.cli import asking
 
     file = tmp_path / "copy"
     tw("db", "backup", file, "--portable", "--db", url)
-    monkeypatch.setattr(db.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(db.typer, "confirm", lambda question, err: False)
+    monkeypatch.setattr(asking.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(asking.typer, "confirm", lambda question, err: False)
     with open_store(url) as store:
         store.put_target("later", "{}")
     code, out, err = tw("db", "restore", file, "--replace", "--db", url)
-    assert (code, (out + err).strip()) == (1, "nothing was changed")
+    assert (code, (out + err).strip()) == (1, "tilewright: nothing was changed")
     with open_store(url) as store:
         assert store.target("later").key == "later"
 
