@@ -39,7 +39,8 @@ def downgrade(
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database back to an older schema; what that one has no place for is lost."""
+    """Bring the database back to an older schema; what that one has no place for is lost. No server may
+    use it meanwhile."""
     from ...db import downgrade as downgrade_database
 
     url = _database(db)
