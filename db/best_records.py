@@ -155,7 +155,8 @@ class Freeze:
 
 @dataclass(frozen=True, slots=True)
 class ChangedKey:
-    """A key whose best-known schedule is another than the frozen one; `now` None: there is none any more."""
+    """A key whose best-known schedule is another than the frozen one; `now` None: there is none any more, or
+    the default schedule is pinned."""
 
     workload: str
     target: str

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, literal, select
+from sqlalchemy import Connection, Row, Select, case, delete, func, insert, literal, select
 
 from ..best_records import ChangedKey, Freeze, Pin
 from ..checks import check_text
@@ -99,7 +99,8 @@ class PinPart(Part):
 
     def changed_since(self, name: str) -> list[ChangedKey]:
         was, now = trials.alias("was"), trials.alias("now")
-        served = func.coalesce(pins.c.trial, schedules.c.trial)
+        # A pin to the default schedule names no trial, and what is best-known is not served beside it.
+        served = case((pins.c.workload.is_not(None), pins.c.trial), else_=schedules.c.trial)
         columns = frozen.c.workload, frozen.c.target, frozen.c.hardware
         query = (
             select(*columns, frozen.c.trial, served.label("now"))

@@ -1,5 +1,6 @@
 """The store on one SQL database."""
 
+import os
 from types import TracebackType
 from typing import Self
 
@@ -118,6 +119,7 @@ def downgrade(url: str, to: str, schema: Schema = SCHEMA) -> tuple[str, str]:
     database = database_of(url, create=False)
     try:
         database.prepare()
-        return schema.downgrade(database, to)
+        with database.serving(f"process {os.getpid()}, a downgrade to {to[:64]}"):
+            return schema.downgrade(database, to)
     finally:
         database.close()

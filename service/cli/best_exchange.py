@@ -129,5 +129,10 @@ def _write(out: Path | None, lines: Any) -> None:
         file = out.open("x", encoding="utf-8")
     except OSError as error:
         raise CommandError(f"--out {out} cannot be made: {error.strerror}", Exit.USAGE) from error
-    with file:
-        file.writelines(line + "\n" for line in lines)
+    try:
+        with file:
+            file.writelines(line + "\n" for line in lines)
+    except BaseException:
+        # Half of a store looks like a whole one, and a file that is there would stop the next attempt.
+        out.unlink(missing_ok=True)
+        raise

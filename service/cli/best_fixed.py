@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..schedule_presenter import pin_view
+from .asking import confirm
 from .best import Hardware, app
 from .best_source import key_of, opened
 from .exits import CommandError, Exit
@@ -104,8 +105,7 @@ def unfreeze(
     where: Place,
 ) -> None:
     """Forget a freeze."""
-    if not yes and not typer.confirm(f"Lookups that name {name!r} will find nothing any more. Forget it?"):
-        raise typer.Abort
+    confirm(yes, f"Lookups that name {name!r} will find nothing any more. Forget it?")
     with opened(where) as source:
         if source.kept.unfreeze(name) is False:
             raise CommandError(f"there is no freeze {name!r}")
@@ -153,8 +153,7 @@ def retire(
     where: Place,
 ) -> None:
     """Never serve ROW's schedule again."""
-    if not yes and not typer.confirm(f"The schedule of {row} will not be served again. Retire it?"):
-        raise typer.Abort
+    confirm(yes, f"The schedule of {row} will not be served again. Retire it?")
     with opened(where) as source:
         source.kept.retire(row, reason)
 

@@ -67,11 +67,14 @@ def opened(
     create: bool = False,
     wanted: str = "no schedule is known",
 ) -> Iterator[Source]:
-    """The database of `--db`, else the server. To look something up makes no database."""
+    """The database of `--db` or the server of `--url`; without either the database where that alone is set,
+    else the server. To look something up makes no database."""
     if place.url is not None and place.db is not None:
         raise CommandError("--db is for a database here, --url for a server: give one of them", Exit.USAGE)
-    settings = place.settings()
-    where = settings.db if place.db is not None else settings.url
+    loaded = place.loaded()
+    settings = loaded.settings
+    only_db = loaded.sources["url"] == "default" != loaded.sources["db"]
+    where = settings.db if place.db is not None or only_db else settings.url
     token = None if settings.token is None else settings.token.get_secret_value()
     try:
         source = connect(where, token, insecure_http=settings.insecure_http, create=create)

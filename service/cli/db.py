@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +10,10 @@ import typer
 
 from ...db import need_sql, shown
 from ..durations import seconds_of
+from .asking import confirm
 from .exits import CommandError, Exit
 from .options import AsJson, Db, settings_of
-from .output import say, show
+from .output import show
 
 app = typer.Typer(name="db", help="The database.", no_args_is_help=True)
 
@@ -39,11 +39,12 @@ def downgrade(
     db: Db = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database back to an older schema; what that one has no place for is lost."""
+    """Bring the database back to an older schema; what that one has no place for is lost. No server may
+    use it meanwhile."""
     from ...db import downgrade as downgrade_database
 
     url = _database(db)
-    _confirm(yes, f"{shown(url)} loses what schema {to} has no place for; make a backup first. Go on?")
+    confirm(yes, f"{shown(url)} loses what schema {to} has no place for; make a backup first. Go on?")
     before, after = downgrade_database(url, to)
     human = f"{shown(url)}: schema {before} to {after}"
     show({"db": shown(url), "before": before, "after": after}, as_json, lambda: human)
@@ -82,7 +83,7 @@ def restore(
 
     url = _database(db)
     if replace:
-        _confirm(yes, f"{shown(url)} loses all that it holds. Go on?")
+        confirm(yes, f"{shown(url)} loses all that it holds. Go on?")
     copied = restore_backup(source, url, replace)
     human = f"{shown(url)}: {copied.rows} rows of {copied.tables} tables from {source}"
     show({"db": shown(url), "file": str(source), **asdict(copied)}, as_json, lambda: human)
@@ -120,7 +121,7 @@ def prune(
         raise CommandError(f"--older-than {error}", Exit.USAGE) from None
     url = _database(db)
     if not dry_run:
-        _confirm(yes, f"{shown(url)} forgets trials of jobs that ended more than {older_than} ago. Go on?")
+        confirm(yes, f"{shown(url)} forgets trials of jobs that ended more than {older_than} ago. Go on?")
     done = prune_database(url, seconds, dry_run)
     counts = asdict(done)
     listed = ", ".join(f"{count} {what}" for what, count in counts.items())
@@ -136,14 +137,3 @@ def _database(db: str | None) -> str:
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
     return url
-
-
-def _confirm(yes: bool, question: str) -> None:
-    """Go on only where somebody has said that it is meant."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise CommandError(f"{question} Say --yes", Exit.USAGE)
-    if not typer.confirm(question, err=True):
-        say("nothing was changed")
-        raise typer.Exit(Exit.FAILED)

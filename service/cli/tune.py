@@ -128,7 +128,8 @@ def tune(
             priority=priority,
             batch=batch,
         )
-        say(f"{job.id} is submitted to {client.url}; `tilewright jobs cancel {job.id}` ends it")
+        cancel = f"tilewright jobs cancel {job.id} --url {client.url}"
+        say(f"{job.id} is submitted to {client.url}; `{cancel}` ends it")
         job = follow(client, job.id)
     show(job.model_dump(), as_json, lambda: _job_text(job))
     if job.best is None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from ..client import Client
-from ..settings import Settings
-from .options import Db, InsecureHttp, TokenFile, Url, open_client, settings_of
+from ..settings import Loaded, Settings, load
+from .options import Db, InsecureHttp, TokenFile, Url, flags_of, open_client, settings_of
 
 Command = Callable[..., None]
 
@@ -38,9 +38,14 @@ class Place(Server):
     db: Db = None
 
     def settings(self) -> Settings:
-        return settings_of(
+        return self.loaded().settings
+
+    def loaded(self) -> Loaded:
+        """The settings, and where each was said. See `settings_of`."""
+        flags = flags_of(
             url=self.url, db=self.db, token_file=self.token_file, insecure_http=self.insecure_http
         )
+        return load(flags)
 
 
 def takes(kind: type[Server]) -> Callable[[Command], Command]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from ..durations import seconds_of
 from ..views import WorkerChangeView, WorkerView
+from .asking import confirm
 from .exits import CommandError, Exit
 from .options import AsJson
 from .output import say, show, table
@@ -119,7 +119,7 @@ def quarantine(
     which = "since it was last known to be sound" if since is None else f"in the last {since}"
     with where.client() as client:
         found = client.worker(worker)
-        _confirm(yes, f"Quarantine {found.name}? What it measured {which} will not count.")
+        confirm(yes, f"Quarantine {found.name}? What it measured {which} will not count.")
         _tell(client.quarantine_worker(found.id, note, since_seconds=ago), as_json)
 
 
@@ -156,19 +156,9 @@ def remove(
     with where.client() as client:
         found = client.worker(worker)
         results = " Nothing that it ever measured will count." if discard_results else ""
-        _confirm(yes, f"Remove {found.name}? Its name cannot attach again.{results}")
+        confirm(yes, f"Remove {found.name}? Its name cannot attach again.{results}")
         change = client.remove_worker(found.id, note=note, discard_results=discard_results)
         _tell(change, as_json)
-
-
-def _confirm(yes: bool, question: str) -> None:
-    """Asks on stderr, so that stdout stays data. Without a terminal only --yes is a yes."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise CommandError(f"{question} Say --yes: there is no terminal to ask", Exit.USAGE)
-    if not typer.confirm(question, err=True):
-        raise CommandError("nothing was changed", Exit.FAILED)
 
 
 def _tell(change: WorkerChangeView, as_json: bool) -> None:

@@ -67,6 +67,14 @@ def test_a_freeze_holds_what_was_served_then(scene, job, success):
     assert scene.store.changed_since("b") == []
 
 
+def test_a_key_whose_default_schedule_is_pinned_since_has_changed(scene, job):
+    scene.store.freeze("a")
+    scene.store.pin(*KEY, None)
+    assert scene.store.changed_since("a") == [ChangedKey(*KEY, f"{job.id}.1", None)]
+    scene.store.unpin(*KEY)
+    assert scene.store.changed_since("a") == []
+
+
 def test_new_times_of_the_same_schedule_change_nothing(scene, job):
     scene.store.freeze("a")
     scene.store.crown(job.id, 1, 1, (0.3, 0.2, 0.25))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import subprocess
 import sys
@@ -209,6 +210,45 @@ def test_the_command_line_explains_pins_freezes_and_retires(
     assert row in said("changes", "release-1", code=1)
     said("unfreeze", "release-1", "--yes")
     said("show", WORKLOAD, code=1)
+
+
+def test_what_is_set_says_where_best_known_schedules_are_looked_up(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = record(store, plus(12), 1e-3)
+    monkeypatch.setenv("TILEWRIGHT_DB", url)
+    assert run(["best", "list"]) == 0
+    assert row in capsys.readouterr().out
+    monkeypatch.setenv("TILEWRIGHT_URL", "http://127.0.0.1:1")
+    assert run(["best", "list"]) == 2
+    assert "nothing answers at http://127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", [("retire", "ROW", "--reason", "wrong"), ("unfreeze", "release-1")])
+def test_what_cannot_be_taken_back_needs_a_yes_where_there_is_no_terminal(
+    store: Store,
+    url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    verb: tuple[str, ...],
+) -> None:
+    row = record(store, plus(12), 1e-3)
+    store.freeze("release-1")
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    command = ["best", *(row if word == "ROW" else word for word in verb), "--db", url]
+    assert run(command) == 64
+    said = capsys.readouterr()
+    assert (said.out, "Say --yes: there is no terminal to ask" in said.err) == ("", True)
+    assert [one.schedule.trial for one in store.kept().items] == [row] and len(store.freezes()) == 1
+    assert run([*command, "--yes"]) == 0
+
+
+def test_an_export_that_fails_leaves_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty one would be imported without a word, and be in the way of the next attempt."""
+    out = tmp_path / "bests.jsonl"
+    assert run(["best", "export", "--url", "http://127.0.0.1:1", "--out", str(out)]) == 2
+    assert "nothing answers at http://127.0.0.1:1" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_the_command_line_carries_records_to_another_store_and_checks_them(

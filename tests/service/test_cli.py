@@ -445,9 +445,10 @@ def test_a_job_is_submitted_with_its_history_and_suggestions(api: Api, tw: Comma
     file.write_text('{"version": 1, "steps": []}')
     ender = threading.Thread(target=_cancel_the_first_job, args=(api,))
     ender.start()
-    tw("tune", workload, "--history", "ignore", "--suggest", str(file), "--url", api.url)
+    _, _, said = tw("tune", workload, "--history", "ignore", "--suggest", str(file), "--url", api.url)
     ender.join()
     (job,) = api.store.jobs().items
+    assert f"`tilewright jobs cancel {job.id} --url {api.url}` ends it\n" in said
     assert (job.history, json.loads(job.spec)["suggestions"]) == ("ignore", [{"version": 1, "steps": []}])
 
 

@@ -111,6 +111,18 @@ def test_going_back_needs_a_yes_and_keeps_what_the_older_schema_knows(url, tw):
     assert same_numbers(before, seen(url))
 
 
+def test_a_file_that_is_served_is_neither_taken_back_nor_replaced(tw, tmp_path):
+    """Its server would meet tables that it does not know."""
+    url, copy = f"sqlite:///{tmp_path}/t.db", tmp_path / "copy"
+    with open_store(url) as store, store.serving("process 7 at http://h"):
+        tw("db", "backup", copy, "--db", url)
+        for command in (("downgrade", "--to", "0005"), ("restore", copy, "--replace")):
+            code, _, err = tw("db", *command, "--yes", "--db", url)
+            assert (code, "is served already, by process 7 at http://h: stop that server" in err) == (1, True)
+        assert store.tokens() == []
+    assert tw("db", "downgrade", "--to", "0005", "--yes", "--db", url)[0] == 0
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])
 def test_a_backup_of_either_kind_is_restored_into_either(url, empty, tw, tmp_path, suffix):
     file = tmp_path / f"copy.{suffix}"
@@ -144,16 +156,16 @@ def test_a_database_with_rows_is_replaced_only_where_that_is_said_twice(url, tw,
 
 
 def test_an_answer_of_no_changes_nothing(url, tw, tmp_path, monkeypatch):
-    from tilewright.service.cli import db
+    from tilewright.service.cli import asking
 
     file = tmp_path / "copy"
     tw("db", "backup", file, "--portable", "--db", url)
-    monkeypatch.setattr(db.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(db.typer, "confirm", lambda question, err: False)
+    monkeypatch.setattr(asking.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(asking.typer, "confirm", lambda question, err: False)
     with open_store(url) as store:
         store.put_target("later", "{}")
     code, out, err = tw("db", "restore", file, "--replace", "--db", url)
-    assert (code, (out + err).strip()) == (1, "nothing was changed")
+    assert (code, (out + err).strip()) == (1, "tilewright: nothing was changed")
     with open_store(url) as store:
         assert store.target("later").key == "later"
 
