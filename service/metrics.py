@@ -28,6 +28,8 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _CENSUS_SECONDS = 2.0
 NO_ROUTE = "none"
+HUNG_UP = 499
+"""The status, as web servers note it, of a request that nobody was there to have answered."""
 
 
 class Metrics:
@@ -172,7 +174,7 @@ class Measuring:
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
-        status = 500
+        status = HUNG_UP
 
         async def seen(message: Message) -> None:
             nonlocal status
@@ -183,6 +185,9 @@ class Measuring:
         self._metrics.in_progress.inc()
         try:
             await self._app(scope, receive, seen)
+        except BaseException:
+            status = 500 if status == HUNG_UP else status
+            raise
         finally:
             self._metrics.in_progress.dec()
             method, route = method_of(scope), route_of(scope)

@@ -14,7 +14,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .change_route import CHANGING, ChangeRoute
-from .metrics import method_of, route_of
+from .metrics import HUNG_UP, method_of, route_of
 
 log = logging.getLogger("tilewright.http")
 
@@ -34,7 +34,7 @@ class RequestLog:
             return
         state = scope["state"]
         begun = time.perf_counter()
-        status = 500
+        status = HUNG_UP
 
         async def seen(message: Message) -> None:
             nonlocal status
@@ -45,6 +45,9 @@ class RequestLog:
         with structlog.contextvars.bound_contextvars(trace_id=state["trace_id"], request_id=state["span_id"]):
             try:
                 await self._app(scope, receive, seen)
+            except BaseException:
+                status = 500 if status == HUNG_UP else status
+                raise
             finally:
                 level = _level(scope, status)
                 if log.isEnabledFor(level):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
@@ -15,6 +15,7 @@ from ...db.words import FINAL_JOB_STATES
 from ..auth import CanReadJobs
 from ..context import Ctx
 from ..errors import InvalidRequest
+from ..single_header import single_header
 
 _LOOK_EVERY = 0.2
 _BATCH = 500
@@ -29,12 +30,13 @@ def _known_job(job_id: str, context: Ctx) -> Job:
 
 
 def _after(
+    request: Request,
     last_event_id: Annotated[str | None, Header(description="the id of the last event that was seen")] = None,
     after: Annotated[
         int, Query(ge=0, le=2**53 - 1, description="the same, for clients that cannot set the header")
     ] = 0,
 ) -> int:
-    if last_event_id is None:
+    if single_header(request.headers, "Last-Event-ID") is None or last_event_id is None:
         return after
     if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) < 16):
         raise InvalidRequest.parameter(

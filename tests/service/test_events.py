@@ -107,3 +107,10 @@ def test_an_event_number_that_no_json_reader_holds_is_refused(api: Api) -> None:
         f"after: {said}",
         {"parameter": "after", "detail": said},
     )
+
+
+def test_a_last_event_id_that_stands_twice_is_refused(api: Api) -> None:
+    twice = [("Last-Event-ID", "1"), ("Last-Event-ID", "2")]
+    answer = api.http.get(f"/v1/jobs/{_finished_job(api)}/events", headers=twice)
+    detail = "the header Last-Event-ID stands 2 times in the request; send it once"
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import select
 import socket
 from typing import Any
 from urllib.parse import urlsplit
@@ -7,6 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from service_harness import Api, served
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from tilewright.service.http_protocol import MOST_HEAD_BYTES
 
@@ -97,6 +100,63 @@ def test_two_hosts_are_refused(api: Api) -> None:
     answer = _asked(api.url, sent)
     detail = "the header Host stands 2 times in the request; send it once"
     assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
+CHUNKED = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+
+
+def _chunks(*chunks: bytes) -> bytes:
+    return b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n"
+
+
+def test_a_field_after_the_body_is_no_header(api: Api) -> None:
+    key = api.token("jobs:write")["Authorization"].encode()
+    head = CHUNKED + b"Content-Type: application/json\r\nConnection: close\r\n\r\n"
+    answer = _asked(api.url, head, _chunks(b"{}"), b"Authorization: " + key + b"\r\n\r\n")
+    at_once = _asked(api.url, head + _chunks(b"{}") + b"Authorization: " + key + b"\r\n\r\n")
+    assert (answer.status_code, at_once.status_code) == (401, 401)
+
+
+@pytest.mark.parametrize(
+    "field", [b"Never-Ends: " + b"x" * 1000, b"x" * 1000, b"A: " + b"x" * 997 + b"\r\nB: "]
+)
+def test_fields_after_the_body_that_are_too_long_are_refused_by_a_problem(api: Api, field: bytes) -> None:
+    head = CHUNKED + b"Content-Type: application/json\r\nAuthorization: "
+    head += api.token("jobs:write")["Authorization"].encode() + b"\r\n\r\n"
+    address = urlsplit(api.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+        connection.sendall(head + _chunks(b"{}"))
+        for _ in range(10):  # what was read together with the body is not counted
+            connection.sendall(field * 70)
+            if select.select([connection], [], [], 1.0)[0]:
+                break
+        assert connection.recv(65536).startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_body_in_many_chunks_that_come_in_pieces_is_read(api: Api) -> None:
+    head = CHUNKED + b"Content-Type: application/json\r\nConnection: close\r\nAuthorization: "
+    head += api.token("jobs:write")["Authorization"].encode() + b"\r\n\r\n"
+    body = b'{"workload": {"op": "none"}}' + b" " * (1 << 20)
+    chunks = _chunks(*(body[at : at + 5000] for at in range(0, len(body), 5000))) + b"After: all\r\n\r\n"
+    pieces = [chunks[at : at + 9999] for at in range(0, len(chunks), 9999)]
+    assert "unknown operator" in _asked(api.url, head, *pieces).json()["detail"]
+
+
+def test_a_connection_has_few_requests_read_that_wait_for_their_turn(api: Api) -> None:
+    many = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 20_000
+    address = urlsplit(api.url)
+    with socket.create_connection((address.hostname, address.port), timeout=1) as connection:
+        with pytest.raises(TimeoutError):  # nobody reads the answers, so the server reads no more
+            for _ in range(100):
+                connection.sendall(many)
+        read = sum(isinstance(each, RequestResponseCycle) for each in gc.get_objects())
+    assert 0 < read < 20_000
+
+
+def test_requests_that_were_sent_before_their_turn_are_all_answered_in_turn(api: Api) -> None:
+    one = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
+    answer = _asked(api.url, (one + b"\r\n") * 500, one + b"Connection: close\r\n\r\n")
+    assert (answer.status_code, answer.text.count("HTTP/1.1 200 OK")) == (200, 500)
 
 
 def test_an_answer_that_has_begun_is_not_followed_by_a_problem() -> None:

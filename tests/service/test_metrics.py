@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from importlib.metadata import version
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
@@ -49,6 +52,21 @@ def test_requests_are_counted_by_the_template_of_their_route(store: Store) -> No
         False,
         "text/plain; version=0.0.4; charset=utf-8",
     )
+
+
+def test_who_hangs_up_before_all_is_said_is_no_error_of_the_servers(store: Store) -> None:
+    with serving(store) as api:
+        address = urlsplit(api.url)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+            connection.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        of = {"method": "POST", "route": "none", "status": "499"}
+        for _ in range(100):
+            found = _samples(api.http.get("/metrics"))
+            if _own(found, "tilewright_http_requests_total", **of):
+                break
+            time.sleep(0.05)
+    assert _own(found, "tilewright_http_requests_total", **of) == 1
+    assert _own(found, "tilewright_http_requests_total", **(of | {"status": "500"})) is None
 
 
 def test_what_is_in_the_database_is_counted_when_it_is_asked_for(store: Store) -> None:
