@@ -53,7 +53,7 @@ def downgrade(url: str, to: str) -> tuple[str, str]:
     """Bring a database back to an older schema, in one transaction; the versions before and after.
 
     What the older schema has no place for is lost. InvalidValue for a version that is not there or newer,
-    Conflict where a server serves this file.
+    Conflict where servers use the database.
     """
     need_sql()
     from .sql.store import downgrade as downgrade_sql
@@ -76,9 +76,8 @@ def backup(url: str, to: Path, portable: bool = False) -> Copied:
 def restore(source: Path, url: str, replace: bool = False) -> Copied:
     """Read a backup of either form into a database of either kind, whose schema becomes this program's.
 
-    All or nothing. Conflict where the database holds rows, unless they are to be replaced, or where a server
-    serves this file; InvalidValue for
-    a file that is no whole backup, SchemaError for one of a newer program.
+    All or nothing. Conflict where the database holds rows, unless they are to be replaced, or where servers
+    use it; InvalidValue for a file that is no whole backup, SchemaError for one of a newer program.
     """
     need_sql()
     from .sql.upkeep.restore import restore as restore_sql

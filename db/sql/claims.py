@@ -117,7 +117,7 @@ def _queued_items(conn: Connection, worker: Row[Any], most: int, now: float) -> 
     passed: list[str] = []
     count: int | None = None
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
-        count = portion(conn, worker, most, now) if count is None else count
+        count = portion(conn, worker, job.pool, most, now) if count is None else count
         query = (
             _items(cast(_best_seconds(conn, job.id), Double()))
             .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))

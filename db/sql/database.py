@@ -68,6 +68,10 @@ class Database(ABC):
         """See `Store.serving`."""
 
     @abstractmethod
+    def unserved(self, who: str) -> AbstractContextManager[None]:
+        """While no server uses it. Raises Conflict that names those that do."""
+
+    @abstractmethod
     def mark(self) -> Mark:
         """See `Store.mark`."""
 

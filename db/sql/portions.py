@@ -11,18 +11,22 @@ from .turns import measurable, serves
 from .worker_rows import NO_SESSION, SILENCE
 
 
-def portion(conn: Connection, worker: Row[Any], most: int, now: float) -> int:
-    """Of what waits for workers of this kind or is with them, the part of each that is there; at least 1."""
-    fellows = _present(conn, worker.hardware, now)
+def portion(conn: Connection, worker: Row[Any], pool: str | None, most: int, now: float) -> int:
+    """Of what waits for workers of this kind or is with them, the part of each that is there; at least 1.
+
+    `pool`: of the job whose turn it is, which only workers of that pool measure."""
+    fellows = _present(conn, worker.hardware, pool, now)
     if most == 1 or fellows <= 1:
         return most
     return max(1, min(most, -(-_open(conn, worker, most * fellows) // fellows)))
 
 
-def _present(conn: Connection, hardware: str, now: float) -> int:
+def _present(conn: Connection, hardware: str, pool: str | None, now: float) -> int:
     heard = workers.c.session != NO_SESSION, workers.c.seen_at >= now - SILENCE
     of_kind = workers.c.hardware == hardware, workers.c.state.in_(("registering", "online"))
-    found: int = conn.execute(select(func.count()).select_from(workers).where(*of_kind, *heard)).scalar_one()
+    query = select(func.count()).select_from(workers).where(*of_kind, *heard)
+    query = query if pool is None else query.where(workers.c.pool == pool)
+    found: int = conn.execute(query).scalar_one()
     return found
 
 

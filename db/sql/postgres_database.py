@@ -7,15 +7,15 @@ have their limits.
 
 import contextlib
 import select
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ..errors import InvalidValue, StoreError, StoreFull, StoreUnavailable
+from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
 from ..leadership import Leadership
 from ..mark import Mark
 from .advisory_leadership import AdvisoryLeadership
@@ -37,6 +37,12 @@ _AGAIN = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 _LATE = {"55P03", "57014"}  # lock_not_available, query_canceled
 _FULL = {"53100", "53400"}  # disk_full, configuration_limit_exceeded (temporary files)
 _AWAY = ("08", "57P", "53", "58", "28", "3D", "25006", "XX")
+
+# What only servers and search runners keep open.
+_SERVERS = text(
+    "SELECT application_name FROM pg_stat_activity WHERE datname = current_database()"
+    " AND application_name IN ('tilewright leader', 'tilewright marks', 'tilewright queue')"
+)
 
 
 class PostgresDatabase(Database):
@@ -98,6 +104,18 @@ class PostgresDatabase(Database):
     @contextlib.contextmanager
     def serving(self, who: str) -> Iterator[None]:
         """Several servers share a database: what they do is kept apart by locks on rows."""
+        yield
+
+    @contextlib.contextmanager
+    def unserved(self, who: str) -> Iterator[None]:
+        with self.read() as conn:
+            names: Sequence[str] = conn.execute(_SERVERS).scalars().all()
+        if names:
+            said = ", ".join(sorted(set(names)))
+            raise Conflict(
+                f"{self.name} is served: connections of servers are open ({said}); end the servers and search "
+                "runners first"
+            )
         yield
 
     def mark(self) -> Mark:

@@ -97,6 +97,9 @@ class SqliteDatabase(Database):
         self.refuse_read_only()
         return server_lock(self.path, who)
 
+    def unserved(self, who: str) -> contextlib.AbstractContextManager[None]:
+        return self.serving(who)
+
     def mark(self) -> Mark:
         self.identity.check()
         with self.explained():

@@ -119,7 +119,7 @@ def downgrade(url: str, to: str, schema: Schema = SCHEMA) -> tuple[str, str]:
     database = database_of(url, create=False)
     try:
         database.prepare()
-        with database.serving(f"process {os.getpid()}, a downgrade to {to[:64]}"):
+        with database.unserved(f"process {os.getpid()}, a downgrade to {to[:64]}"):
             return schema.downgrade(database, to)
     finally:
         database.close()

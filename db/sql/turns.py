@@ -102,7 +102,7 @@ def turn_query(worker: Row[Any], account: str, but: Collection[str] = ()) -> Sel
 def _of_account(worker: Row[Any], account: Any, but: Collection[str]) -> Select[Any]:
     """Jobs with queued trials that a worker may measure."""
     query = (
-        select(jobs.c.id, jobs.c.hardware, jobs.c.account, jobs.c.priority, jobs.c.state)
+        select(jobs.c.id, jobs.c.hardware, jobs.c.account, jobs.c.priority, jobs.c.state, jobs.c.pool)
         .where(measurable(worker.hardware), jobs.c.account == account)
         .where(serves(worker), has_queued())
     )

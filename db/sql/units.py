@@ -97,6 +97,9 @@ class UnitDatabase(Database):
     def serving(self, who: str) -> AbstractContextManager[None]:
         return self.inner.serving(who)
 
+    def unserved(self, who: str) -> AbstractContextManager[None]:
+        return self.inner.unserved(who)
+
     def leadership(self) -> Leadership:
         return self.inner.leadership()
 

@@ -63,3 +63,10 @@ def test_work_that_a_worker_may_not_do_is_no_part_of_its_own(scene):
     scene.searched(30, tag="pool-", pool="lab")
     outside, inside = scene.worker("outside"), scene.worker("inside", pool="lab")
     assert given(scene, [outside, inside]) == [1, 16]
+
+
+def test_workers_of_other_pools_have_no_part_of_a_pools_job(scene):
+    scene.searched(8, pool="lab")
+    for n in range(5):
+        scene.worker(f"other{n}", pool="field")
+    assert given(scene, [scene.worker("inside", pool="lab")]) == [8]

@@ -1,5 +1,6 @@
 """`tilewright db` on both kinds of database, with rows in them."""
 
+import contextlib
 import json
 
 import pytest
@@ -121,6 +122,21 @@ def test_a_file_that_is_served_is_neither_taken_back_nor_replaced(tw, tmp_path):
             assert (code, "is served already, by process 7 at http://h: stop that server" in err) == (1, True)
         assert store.tokens() == []
     assert tw("db", "downgrade", "--to", "0005", "--yes", "--db", url)[0] == 0
+
+
+def test_a_database_that_servers_use_is_neither_taken_back_nor_replaced(tw, tmp_path, postgres_url):
+    copy = tmp_path / "copy"
+    with open_store(postgres_url) as store, contextlib.closing(store.leadership()) as leadership:
+        assert leadership.leads()
+        tw("db", "backup", copy, "--portable", "--db", postgres_url)
+        for command in (("downgrade", "--to", "0005"), ("restore", copy, "--replace")):
+            code, _, err = tw("db", *command, "--yes", "--db", postgres_url)
+            assert (code, "is served: connections of servers are open (tilewright leader)" in err) == (
+                1,
+                True,
+            )
+        assert store.tokens() == []
+    assert tw("db", "downgrade", "--to", "0005", "--yes", "--db", postgres_url)[0] == 0
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz"])

@@ -34,7 +34,7 @@ def restore(source: Path, url: str, replace: bool) -> Copied:
         with database.migrate() as conn:
             version = SCHEMA.version(database, conn)
             if version is not None:
-                stack.enter_context(database.serving(f"process {os.getpid()}, a restore"))
+                stack.enter_context(database.unserved(f"process {os.getpid()}, a restore"))
                 _make_empty(conn, database.name, replace)
                 SCHEMA.move(conn, version, "base")
             SCHEMA.move(conn, None, schema)
