@@ -113,8 +113,8 @@ class PostgresDatabase(Database):
         if names:
             said = ", ".join(sorted(set(names)))
             raise Conflict(
-                f"{self.name} is served: connections of servers are open ({said}); end the servers and search "
-                "runners first"
+                f"{self.name} is served: connections of servers are open ({said}); end the servers and "
+                "search runners first"
             )
         yield
 
