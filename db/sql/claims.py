@@ -118,14 +118,17 @@ def _queued_items(conn: Connection, worker: Row[Any], most: int, now: float) -> 
     count: int | None = None
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
         count = portion(conn, worker, job.pool, most, now) if count is None else count
-        query = (
-            _items(cast(_best_seconds(conn, job.id), Double()))
-            .where(trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None))
-            .order_by(trials.c.number)
-            .limit(count)
-        )
-        kept = _kept(conn, job.id)
-        if kept is not None and (rows := _locked(conn, worker, query, trials)):
+        if (kept := _kept(conn, job.id)) is None:
+            passed.append(job.id)
+            continue
+        free = trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None)
+        query = _items(cast(_best_seconds(conn, job.id), Double())).where(*free)
+        if not worker.run_only:
+            # Found by their numbers alone, so that nothing sorts the traces of all that waits.
+            first = conn.execute(select(trials.c.id).where(*free).order_by(trials.c.number).limit(count))
+            query = query.where(trials.c.id.in_(first.scalars().all()))
+        query = query.order_by(trials.c.number).limit(count)
+        if rows := _locked(conn, worker, query, trials):
             return kept, rows
         passed.append(job.id)
     return None
