@@ -48,6 +48,7 @@ from .routes import (
 from .routes import metrics as metrics_route
 from .settings import Settings
 from .tracing import Tracing
+from .unchanged import Unchanged
 from .work_watch import WorkWatch
 from .workloads import WorkloadParser
 
@@ -101,13 +102,15 @@ def create_app(
         in_flight=InFlightKeys(),
         metrics=metrics,
     )
-    # The last one added is the outermost: a request is traced, logged, measured, known, counted, read.
+    # The last one added is the outermost: a request is traced, logged, measured, known, counted, answered if
+    # nothing has changed, read.
     app.add_middleware(
         BodyLimits,
         max_bytes=settings.max_body_bytes,
         max_depth=settings.max_json_depth,
         max_artifact_bytes=settings.max_artifact_bytes,
     )
+    app.add_middleware(Unchanged)
     buckets = Buckets(settings.requests_per_second, settings.requests_burst)
     app.add_middleware(RateLimits, buckets=buckets)
     tokens_known = KnownTokens(store, fresh)

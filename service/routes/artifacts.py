@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from ..auth import IsBuilder, IsDevice
 from ..context import Ctx
-from .schedules import matches
+from ..unchanged import matches
 
 router = APIRouter(prefix="/v1/artifacts", tags=["builders"])
 

@@ -28,6 +28,7 @@ from ..schedule_views import (
     SchedulesView,
     ScheduleView,
 )
+from ..unchanged import matches, unchanged, validators
 from ..workloads import SpecError
 
 router = APIRouter(prefix="/v1/schedules", tags=["schedules"], route_class=ChangeRoute)
@@ -69,10 +70,9 @@ async def read_best(
     if isinstance(answer, str):
         raise NoSchedule(answer)
     body, etag = answer
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
     if matches(if_none_match, etag):
-        return Response(status_code=304, headers=headers)
-    return Response(body, headers=headers, media_type="application/json")
+        return unchanged(etag)
+    return Response(body, headers=validators(etag), media_type="application/json")
 
 
 def _answer(
@@ -165,14 +165,6 @@ def report_schedule(trial: str, body: ReportRequest, context: Ctx, _: CanReadSch
         return ReportView(outcome="kept", reason="it replays with the server's compiler")
     context.store.retire(trial, f"{reason}; reported: {body.reason}"[: 32 << 10])
     return ReportView(outcome="retired", reason=reason)
-
-
-def matches(if_none_match: str | None, etag: str) -> bool:
-    """Whether one of the tags is this one, by the weak comparison that RFC 9110 asks for."""
-    if if_none_match is None:
-        return False
-    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
-    return "*" in tags or etag in tags
 
 
 def _lookup(
