@@ -24,7 +24,8 @@ class WorkerStore(Protocol):
         A name that is known keeps its id. Another session of it supersedes the older one, whose lease ends
         at once as if it had expired; the same session again keeps its lease and state, and what it says of
         itself is taken for the old. A worker that was paused or quarantined stays so; else it becomes
-        `online`. Conflict where it was retired, or the same session says other hardware.
+        `registering`, until it asks for work. Conflict where it was retired, or the same session says other
+        hardware.
         """
 
     def workers(self) -> list[Worker]:
@@ -42,7 +43,7 @@ class WorkerStore(Protocol):
     def set_worker_state(self, worker_id: str, state: WorkerState, reason: str) -> Worker:
         """Drain, pause, quarantine, bring back or retire a worker (`busy` and `registering` cannot be set).
 
-        Only an online worker is given leases.
+        Only a worker that is there, and held back by nothing, is given leases.
         """
 
 

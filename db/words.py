@@ -41,6 +41,9 @@ SICK_VERDICTS: tuple[HealthVerdict, ...] = ("failed", "drifted", "dispersed")
 """A worker whose golden kernels come to one of these is quarantined."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+PRESENT_STATES: tuple[WorkerState, ...] = ("registering", "online", "busy")
+"""A worker in one of these measures, or is about to."""
+
 MEASURED_STATES: tuple[JobState, ...] = ("running", "waiting")
 """A job in one of these has its trials leased."""
 

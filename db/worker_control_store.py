@@ -2,7 +2,7 @@
 
     | state                | pause  | resume    | drain     | quarantine | release   | remove    |
     |----------------------|--------|-----------|-----------|------------|-----------|-----------|
-    | online               | paused | no effect | draining  | quaranti…  | no effect | retired   |
+    | registering, online  | paused | no effect | draining  | quaranti…  | no effect | retired   |
     | draining             | paused | online    | no effect | quaranti…  | no effect | retired   |
     | paused               | paused | online    | draining  | quaranti…  | Conflict  | retired   |
     | quarantined          | Confl… | Conflict  | Conflict  | quaranti…  | online    | retired   |

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ..db.errors import StoreUnavailable
 from ..db.store import Store
-from .hardware_choice import ATTACHED_STATES
+from ..db.words import PRESENT_STATES
 from .search_process import SearchProcess
 from .settings import Settings
 
@@ -103,7 +103,7 @@ class BuilderKeeper:
         if self._process is not None and self._process.ended() is not None:
             self._bury(self._process)
         now = time.monotonic()
-        if any(w.run_only and w.state in ATTACHED_STATES for w in self._store.workers()):
+        if any(w.run_only and w.state in PRESENT_STATES for w in self._store.workers()):
             self._needed_at = now
         if now - self._needed_at > self._idle_seconds:
             if self._process is not None:

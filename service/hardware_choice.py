@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 from ..db.fleet_records import Worker, labels_of
 from ..db.records import Job
+from ..db.words import PRESENT_STATES
 from .errors import AmbiguousHardware, Fault
 
-ATTACHED_STATES = ("registering", "online", "busy")
 NO_WORKER = "no worker attached"
 _SHOWN = 20
 
@@ -36,7 +36,7 @@ def attached(workers: Iterable[Worker]) -> dict[str, list[str]]:
     """The hardware keys that can measure now, each with the names of its workers."""
     kinds: dict[str, list[str]] = {}
     for worker in workers:
-        if worker.state in ATTACHED_STATES:
+        if worker.state in PRESENT_STATES:
             kinds.setdefault(worker.hardware, []).append(worker.name)
     return kinds
 

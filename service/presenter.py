@@ -12,8 +12,8 @@ from ..db.health_records import HealthCheck, WorkerBaseline
 from ..db.moments import moment
 from ..db.records import Job, Known, Token, Trial
 from ..db.store import Store
-from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, UNMEASURED_OUTCOMES
-from .hardware_choice import ATTACHED_STATES, Needs
+from ..db.words import FAILURE_KINDS, FINAL_JOB_STATES, PRESENT_STATES, UNMEASURED_OUTCOMES
+from .hardware_choice import Needs
 from .views import (
     BestOfJob,
     BudgetView,
@@ -111,7 +111,7 @@ class Presenter:
         """Whether only devices without a compiler measure the job, and nothing is built for them, nor being
         built for anybody."""
         there = [w for w in Needs.of(job).fitting(self._store.workers()) if w.hardware == job.hardware]
-        there = [w for w in there if w.state in ATTACHED_STATES]
+        there = [w for w in there if w.state in PRESENT_STATES]
         if job.hardware is None or not there or not all(w.run_only for w in there):
             return False
         return not self._store.has_built(job.hardware) and not self._store.build_counts().started

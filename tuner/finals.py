@@ -10,6 +10,7 @@ from ..db import records
 from ..db.fleet_records import Worker, labels_of
 from ..db.records import Job, Retiming
 from ..db.store import Store
+from ..db.words import PRESENT_STATES
 from .crown import Crowned, Crowning
 from .outcome import Outcome, Trial
 from .rivals import FAULTS, Rivals, rivals_of
@@ -25,7 +26,6 @@ CONFIRMING_SECONDS = 20.0
 
 _TURNS = 64
 _CONFIRMING = 32
-_THERE = ("online", "busy")
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class StoredFinals:
         """Whether a worker is there, and the job's trials are for it."""
         job = self.job
         serves = job.pool in (None, worker.pool) and labels_of(job.labels) <= labels_of(worker.labels)
-        return serves and worker.hardware == job.hardware and worker.state in _THERE
+        return serves and worker.hardware == job.hardware and worker.state in PRESENT_STATES
 
     def _write(self, crowned: Crowned, rivals: Rivals, winner: records.Trial, device: str | None) -> None:
         store, job, epoch = self.store, self.job.id, self.epoch

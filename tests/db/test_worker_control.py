@@ -111,6 +111,7 @@ VERBS = {
     "remove": lambda store, worker: store.remove_worker(worker, OPS),
 }
 TABLE = {
+    "registering": ("paused", "registering", "draining", "quarantined", "registering", "retired"),
     "online": ("paused", "online", "draining", "quarantined", "online", "retired"),
     "draining": ("paused", "online", "draining", "quarantined", "draining", "retired"),
     "paused": ("paused", "online", "draining", "quarantined", None, "retired"),
@@ -126,7 +127,8 @@ CASES = [
 @pytest.mark.parametrize(("before", "verb", "after"), CASES)
 def test_each_verb_does_what_the_table_says_and_may_be_repeated(scene, before, verb, after):
     rig = scene.worker()
-    scene.store.set_worker_state(rig.id, before, "")
+    if before != rig.state:
+        scene.store.set_worker_state(rig.id, before, "")
     if after is None:
         with pytest.raises(Conflict):
             VERBS[verb](scene.store, rig.id)

@@ -106,7 +106,7 @@ PART = GoldenPart("compute", 1e-4, 0.0, 1e-4, 0.03)
         ),
         ({"parts": [{**PART.to_json(), "part": "disk"}]}, "/parts/0/part: expected one of compute, memory"),
         ({"verdict": "failed"}, "a failure without a message"),
-        ({"message": "x" * 2_001}, "/message: must have at most 2000 entries"),
+        ({"message": "x" * 2_001}, "/message: must have at most 2000 characters"),
         ({"rank": 1}, "/rank: unknown field"),
     ],
 )
