@@ -53,6 +53,9 @@ MAX_PRIORITY = 4
 DEFAULT_BATCH = 8
 """Trials of one batch, where a job asks for no other number: two batches are out at a time."""
 
+MOST_BATCH = 256
+"""The largest batch that a job may ask for."""
+
 LIMITS = ("seconds", "target_seconds", "patience")
 """What a budget may limit beside its trials."""
 

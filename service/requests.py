@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ..db.words import DEFAULT_BATCH, LEAST_SECONDS, MAX_PRIORITY, Scope
+from ..db.words import DEFAULT_BATCH, LEAST_SECONDS, MAX_PRIORITY, MOST_BATCH, Scope
 from .durations import LONGEST_TOKEN_LIFE
 
 Strategy = Literal["annealing", "evolutionary", "grid", "guided", "local", "random"]
@@ -104,7 +104,7 @@ class JobRequest(Request):
     batch: int = Field(
         DEFAULT_BATCH,
         ge=1,
-        le=256,
+        le=MOST_BATCH,
         description="candidates that are proposed at a time; at most twice as many are measured at once, so "
         "give half the number of workers where those are many",
     )

@@ -118,20 +118,21 @@ def _queued_items(conn: Connection, worker: Row[Any], most: int, now: float) -> 
     count: int | None = None
     while len(passed) < _MOST_PASSED and (job := next_job(conn, worker, passed)) is not None:
         count = portion(conn, worker, job.pool, most, now) if count is None else count
-        if (kept := _kept(conn, job.id)) is None:
-            passed.append(job.id)
-            continue
-        free = trials.c.job == job.id, trials.c.outcome == "pending", trials.c.lease.is_(None)
-        query = _items(cast(_best_seconds(conn, job.id), Double())).where(*free)
-        if not worker.run_only:
-            # Found by their numbers alone, so that nothing sorts the traces of all that waits.
-            first = conn.execute(select(trials.c.id).where(*free).order_by(trials.c.number).limit(count))
-            query = query.where(trials.c.id.in_(first.scalars().all()))
-        query = query.order_by(trials.c.number).limit(count)
-        if rows := _locked(conn, worker, query, trials):
+        kept = _kept(conn, job.id)
+        if kept is not None and (rows := _first_queued(conn, worker, job.id, count)):
             return kept, rows
         passed.append(job.id)
     return None
+
+
+def _first_queued(conn: Connection, worker: Row[Any], job: str, count: int) -> Sequence[Row[Any]]:
+    free = trials.c.job == job, trials.c.outcome == "pending", trials.c.lease.is_(None)
+    query = _items(cast(_best_seconds(conn, job), Double())).where(*free)
+    if not worker.run_only:
+        # Found by their numbers alone, so that nothing sorts the traces of all that waits.
+        first = conn.execute(select(trials.c.id).where(*free).order_by(trials.c.number).limit(count))
+        query = query.where(trials.c.id.in_(first.scalars().all()))
+    return _locked(conn, worker, query.order_by(trials.c.number).limit(count), trials)
 
 
 def _kept(conn: Connection, job: str) -> Row[Any] | None:

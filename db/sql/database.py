@@ -69,7 +69,8 @@ class Database(ABC):
 
     @abstractmethod
     def unserved(self, who: str) -> AbstractContextManager[None]:
-        """While no server uses it. Raises Conflict that names those that do."""
+        """While no server uses it: a file is locked meanwhile, a server of PostgreSQL is asked once. Raises
+        Conflict that names those that do."""
 
     @abstractmethod
     def mark(self) -> Mark:

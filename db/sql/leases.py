@@ -10,6 +10,7 @@ from ..errors import Conflict, InvalidValue, LeaseLost, SettlementMismatch
 from ..fleet_records import Lease, LeaseState, LostLease, Measured, OpenWork, labels_of
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
+from ..words import PRESENT_STATES
 from .claims import grant, has_poisoned, settle_poisoned
 from .clock import now_of
 from .lease_ends import end_expired, end_lease, end_open_lease, expired_leases, has_expired
@@ -51,7 +52,7 @@ class LeasePart(Part):
             now = now_of(conn)
             touch_worker(conn, row.id, row.state, row.seen_at, ttl, now)
             end_open_lease(conn, worker, "released", now)
-            if row.state not in ("registering", "online", "offline"):
+            if row.state not in (*PRESENT_STATES, "offline"):
                 return None
             return grant(conn, row, min(max_items, MAX_LEASE_ITEMS), ttl, now)
 

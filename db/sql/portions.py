@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from ..words import OPEN_OUTCOMES
+from ..words import OPEN_OUTCOMES, PRESENT_STATES
 from .tables import jobs, trials, workers
 from .turns import measurable, serves
 from .worker_rows import NO_SESSION, SILENCE
@@ -23,7 +23,7 @@ def portion(conn: Connection, worker: Row[Any], pool: str | None, most: int, now
 
 def _present(conn: Connection, hardware: str, pool: str | None, now: float) -> int:
     heard = workers.c.session != NO_SESSION, workers.c.seen_at >= now - SILENCE
-    of_kind = workers.c.hardware == hardware, workers.c.state.in_(("registering", "online"))
+    of_kind = workers.c.hardware == hardware, workers.c.state.in_(PRESENT_STATES)
     query = select(func.count()).select_from(workers).where(*of_kind, *heard)
     query = query if pool is None else query.where(workers.c.pool == pool)
     found: int = conn.execute(query).scalar_one()

@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, sel
 
 from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
-from ..words import OPEN_OUTCOMES
+from ..words import OPEN_OUTCOMES, PRESENT_STATES
 from .retimings import close_retiming
 from .tables import artifacts, builds, jobs, retimings, trials, workers
 from .trial_rows import fail_trial
@@ -58,9 +58,7 @@ def wanted(hardware: ColumnElement[bool]) -> ColumnElement[bool]:
 
 def runs_only() -> ColumnElement[bool]:
     """Whether a job's hardware is that of a worker that is there and only runs."""
-    there = select(workers.c.hardware).where(
-        workers.c.run_only, workers.c.state.in_(("registering", "online"))
-    )
+    there = select(workers.c.hardware).where(workers.c.run_only, workers.c.state.in_(PRESENT_STATES))
     return jobs.c.hardware.in_(there)
 
 

@@ -101,8 +101,8 @@ def _say_again(conn: Connection, known: Row[Any], worker: NewWorker, now: float)
     says of itself is newer. Its hardware is what its results are kept under."""
     if known.hardware != worker.hardware:
         raise Conflict(
-            f"worker {worker.name} attached this session with hardware {known.hardware}, now it says "
-            f"{worker.hardware}: other hardware is another session"
+            f"worker {worker.name} has attached with hardware {known.hardware}, now it says "
+            f"{worker.hardware}: start it anew on other hardware"
         )
     said = {name: getattr(worker, name) for name in NewWorker.__slots__}
     conn.execute(update(workers).where(workers.c.id == known.id).values(**said, seen_at=now))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ...db.words import DEFAULT_BATCH, HISTORIES, MAX_PRIORITY
+from ...db.words import DEFAULT_BATCH, HISTORIES, MAX_PRIORITY, MOST_BATCH
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
 from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
@@ -75,7 +75,7 @@ def tune(
         int,
         typer.Option(
             min=1,
-            max=256,
+            max=MOST_BATCH,
             help="With --url: candidates proposed at a time; half as many as the workers.",
         ),
     ] = DEFAULT_BATCH,

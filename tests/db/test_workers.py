@@ -67,7 +67,7 @@ def test_a_session_whose_hardware_changes_is_refused(scene):
     with pytest.raises(Conflict) as refused:
         scene.worker(hardware="h2")
     assert str(refused.value) == (
-        "worker rig attached this session with hardware h, now it says h2: other hardware is another session"
+        "worker rig has attached with hardware h, now it says h2: start it anew on other hardware"
     )
     assert scene.store.worker(rig.id) == rig
 
