@@ -46,6 +46,7 @@ def configure(format: LogFormat, level: LogLevel, stream: TextIO | None = None) 
             structlog.processors.TimeStamper(fmt="iso", utc=True),
         ],
         processors=[
+            _in_the_queues_words,
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             _name_ids,
@@ -67,6 +68,19 @@ def configure(format: LogFormat, level: LogLevel, stream: TextIO | None = None) 
 
 def _is_news(record: logging.LogRecord) -> bool:
     return not record.getMessage().startswith(_TOLD_ALREADY)
+
+
+def _in_the_queues_words(logger: Any, method: str, entry: Entry) -> Entry:
+    """One line for what the library of the queue of searches fails on: a database that is away, or the end of
+    a search that another runner was given meanwhile. Both are expected, and its traces name only itself."""
+    _, error, _ = entry.get("exc_info") or (None, None, None)
+    if error is not None and type(error).__module__.startswith("procrastinate."):
+        said = str(error.__cause__ or error).strip()
+        entry["event"] = f"the queue of searches: {said.partition(chr(10))[0] or type(error).__name__}"
+        entry["level"] = "warning"
+        for key in ("exc_info", "worker", "job"):
+            entry.pop(key, None)
+    return entry
 
 
 def _name_ids(logger: Any, method: str, entry: Entry) -> Entry:

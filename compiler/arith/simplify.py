@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from .effort import spend
-from .poly import Atom, Fn, IntoPoly, Knob, Monomial, Poly, Size, Var, poly
+from .poly import Atom, Fn, FnOp, IntoPoly, Knob, Monomial, Poly, Size, Var, poly
 from .remainders import moving_terms, take_remainders
 
 #: Answers kept of what schedules ask again and again: of 800 proofs that tracing a convolution's sketches
@@ -112,7 +112,17 @@ def _minimum(a: Poly, b: Poly, sure: bool) -> Poly:
         return b
     if not sure and not (proven_negative(-lower(a) - 1) and proven_negative(-lower(b) - 1)):
         raise NotProvable(f"cannot prove that min({a!r}, {b!r}) is not negative")
+    if _holds("min", b, a):
+        return b
+    if _holds("min", a, b):
+        return a
     return poly(Fn("min", a, b))
+
+
+def _holds(op: FnOp, p: Poly, q: Poly) -> bool:
+    """Whether `q` is one of the nested minima, or maxima, that `p` is: taking it again changes nothing."""
+    a = p.atom
+    return type(a) is Fn and a.op == op and (a.a == q or a.b == q or _holds(op, a.a, q) or _holds(op, a.b, q))
 
 
 def maximum(a: IntoPoly, b: IntoPoly, *, sure: bool = False) -> Poly:
@@ -132,6 +142,10 @@ def _maximum(a: Poly, b: Poly, sure: bool) -> Poly:
         return b
     if not sure and not (proven_negative(-lower(a) - 1) or proven_negative(-lower(b) - 1)):
         raise NotProvable(f"cannot prove that max({a!r}, {b!r}) is not negative")
+    if _holds("max", b, a):
+        return b
+    if _holds("max", a, b):
+        return a
     return poly(Fn("max", a, b))
 
 

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from random import Random
 from typing import get_args
@@ -124,18 +125,17 @@ def _wait_for_results(stand: Stand, count: int) -> None:
 
 
 def _tracebacks(stand: Stand) -> list[str]:
-    """Each kind once: nothing that may be expected ends in one. The queue's library logs its lost connections
-    so."""
-    found = Counter[str]()
+    """Each kind once, with the whole of its first: nothing that may be expected ends in one."""
+    found: dict[str, list[str]] = {}
     for part in stand.parts.values():
         lines = part.log.read_text("utf-8", "replace").splitlines()
         for n, line in enumerate(lines):
-            if line.startswith("Traceback") and "[procrastinate." not in lines[max(0, n - 1)]:
-                last = next(
-                    (one for one in lines[n + 1 :] if one and not one.startswith((" ", "Traceback"))), ""
-                )
-                found[f"{part.name.partition('-')[0]}: {last[:300]}"] += 1
-    return [f"a stack trace, {count} times, of {one}" for one, count in found.items()]
+            if line.startswith("Traceback"):
+                marked = list(takewhile(lambda one: one.startswith((" ", "Traceback")), lines[n:]))
+                # With the entry before it, and the line after it: of what is not logged, that is the error.
+                trace = "\n".join(lines[max(0, n - 1) : n + len(marked) + 1])
+                found.setdefault(f"{part.name.partition('-')[0]}: {marked[-1]}", []).append(trace)
+    return [f"a stack trace, {len(traces)} times, of {traces[0]}" for traces in found.values()]
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from procrastinate.exceptions import ConnectorException
 from service_harness import FACTS, HARDWARE, MATMUL, TRACE_ID, Api, searched, serving, stored_job
 
 from tilewright.db import Store
@@ -106,6 +107,28 @@ def test_the_lines_of_a_traceback_are_marked(written: io.StringIO) -> None:
     first, *rest = written.getvalue().splitlines()
     assert "it failed" in first and rest
     assert all(line.startswith("  | ") or line.startswith("Traceback") for line in rest), rest
+
+
+def _lost_queue() -> ConnectorException:
+    try:
+        try:
+            raise OSError("couldn't get a connection after 5.00 sec\nwhich is long")
+        except OSError as cause:
+            raise ConnectorException from cause
+    except ConnectorException as error:
+        return error
+
+
+@pytest.mark.parametrize("logger", ["procrastinate.worker.searches", "asyncio"])
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_what_the_queues_library_fails_on_is_a_line_without_a_trace(
+    written: io.StringIO, logger: str, format: Any
+) -> None:
+    configure(format, "info", written)
+    logging.getLogger(logger).error("its words", exc_info=_lost_queue(), extra={"worker": {"id": 7}})
+    (line,) = written.getvalue().splitlines()
+    assert "the queue of searches: couldn't get a connection after 5.00 sec" in line
+    assert "warning" in line and "its words" not in line and "Traceback" not in line
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tilewright.compiler.arith import (
     Knob,
     NotProvable,
     Poly,
+    Size,
     Var,
     ceil_div,
     ends,
@@ -26,6 +27,7 @@ from tilewright.compiler.arith import (
     substitute,
     upper,
 )
+from tilewright.compiler.arith.spell import spelled
 
 VARS = tuple(Var(name, extent) for name, extent in (("x", 3), ("y", 4), ("z", 2)))
 KNOBS = (Knob("a", (1, 2, 5)), Knob("b", (1, 3)))
@@ -234,6 +236,25 @@ def test_a_maximum_of_which_both_may_be_negative_is_refused():
     with pytest.raises(NotProvable) as e:
         maximum(poly(x) - 1, -poly(x) + 1)
     assert str(e.value) == "cannot prove that max(x - 1, -x + 1) is not negative"
+
+
+@pytest.mark.parametrize("most", [minimum, maximum])
+def test_what_is_among_nested_minima_or_maxima_is_not_taken_again(most):
+    a, b, c = (poly(Knob(name, (1, 2, 3))) for name in "abc")
+    nest = most(a, most(b, c))
+    assert all(most(x, nest) == nest == most(nest, x) for x in (a, b, c))
+    other = {minimum: maximum, maximum: minimum}[most]
+    assert other(a, nest) != nest
+
+
+def test_a_deep_nest_is_spelled_in_no_time():
+    # Each level spelled what is under it four times over: 4 ** 40 of them here.
+    sizes = [poly(Size(f"n{i}")) for i in range(40)]
+    nest = poly(0)
+    for n in sizes:
+        nest = poly(Fn("max", n - 1, nest)) + 1
+    text = spelled(nest, position=lambda atom: 0)
+    assert text.startswith("max(n39 - 1, max(n38 - 1, ") and text.endswith(", 0) + 1" + ") + 1" * 39)
 
 
 @pytest.mark.parametrize(
