@@ -72,11 +72,12 @@ class Proxy:
         self._loop.run_forever()
         server.close()
         self._abort_all()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self._loop.run_until_complete(asyncio.sleep(0))  # for what their ends have scheduled
+        # A connection that was taken as the server closed has a task later than the others.
+        while left := asyncio.all_tasks(self._loop):
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(asyncio.sleep(0))  # for what their ends have scheduled
         self._loop.close()
 
     def _abort_all(self) -> None:
