@@ -25,7 +25,7 @@ from service_harness import (
     stored_job,
 )
 
-from tilewright.service.presenter import eta
+from tilewright.service.job_presenter import eta
 
 INVALID = ("invalid-request", "The request does not say what this route needs")
 
