@@ -197,9 +197,12 @@ def test_the_command_line_explains_pins_freezes_and_retires(
 
     assert row in said("list") and "1000.0 µs" in said("explain", WORKLOAD)
     assert said(WORKLOAD) == said("show", WORKLOAD)
+    assert said("list").splitlines()[1].split()[-1] == "no"  # confirmed, and nothing is pinned
     said("pin", WORKLOAD, row, "--note", "drift")
     assert f"trial {row} is pinned" in said("show", WORKLOAD)
+    assert said("list").splitlines()[1].split()[-2:] == ["no", row]
     said("pin", WORKLOAD, "--default")
+    assert said("list").splitlines()[1].split()[-2:] == ["no", "default"]
     assert said("show", WORKLOAD).startswith("# the default schedule: ")
     assert "default" in said("pins")
     said("unpin", WORKLOAD)

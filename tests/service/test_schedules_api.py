@@ -101,6 +101,15 @@ def _elsewhere(api: Api, key: dict[str, str]) -> dict[str, str]:
     return key | {"hardware": OTHER_HARDWARE}
 
 
+def test_a_list_says_that_the_default_schedule_is_pinned(api: Api) -> None:
+    key = _tuned(api)
+    (before,) = api.http.get("/v1/schedules").json()["schedules"]
+    pin = api.store.pin(**key, trial=None, note="it drifts", by="ann")
+    (after,) = api.http.get("/v1/schedules").json()["schedules"]
+    assert before["pin"] is None
+    assert after == before | {"pin": key | {"trial": None, "note": "it drifts", "by": "ann", "at": pin.at}}
+
+
 def test_only_what_is_exact_is_answered_unless_more_is_allowed(api: Api) -> None:
     key = _elsewhere(api, _tuned(api))
     assert _best(api, key).status_code == 404
