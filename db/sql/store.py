@@ -114,6 +114,15 @@ def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
         database.close()
 
 
+def check_downgrade(url: str, to: str, schema: Schema = SCHEMA) -> None:
+    """See `tilewright.db.check_downgrade`."""
+    database = database_of(url, create=False)
+    try:
+        schema.check_downgrade(database, to)
+    finally:
+        database.close()
+
+
 def downgrade(url: str, to: str, schema: Schema = SCHEMA) -> tuple[str, str]:
     """See `tilewright.db.downgrade`."""
     database = database_of(url, create=False)
