@@ -7,6 +7,7 @@ import hashlib
 import http.server
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,8 @@ import pytest
 from tilewright.compiler import te, topi
 from tilewright.compiler.codegen.dims import params_of
 from tilewright.compiler.codegen.standalone import Layout, standalone_program
+from tilewright.compiler.codegen.standalone.linux import SYSTEMS
+from tilewright.compiler.codegen.standalone.relocate import AARCH64, RISCV, X86_64
 from tilewright.compiler.ir import PrimFunc, to_json
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Hardware, Target, detect
@@ -171,6 +174,16 @@ class Device:
         )
         self.children.append(child)
         return child
+
+    def emulator(self, script: str, runs: str = "*") -> str:
+        """A shell script in the place of an emulator. What it is given to find out which programs it runs
+        ends well for the architectures, by their numbers in ELF, that `runs` matches."""
+        path = self.folder / "emulator"
+        number = "$(od -An -tu2 -j18 -N2 \"$1\" | tr -d ' ')"
+        trial = f'case {number} in {runs}) exit 0;; esac; echo "Invalid ELF image" >&2; exit 255'
+        path.write_text(f'#!/bin/sh\ncase "$1" in */trial) {trial};; esac\n{script}\n')
+        path.chmod(0o755)
+        return str(path)
 
     def run(self, *options: str) -> tuple[int, str]:
         child = self.start(*options)
@@ -341,7 +354,7 @@ def test_how_a_program_dies_is_told(
     facts = tmp_path / "facts.json"
     facts.write_text(json.dumps({"architecture": "aarch64", "mcpu": "cortex-a53"}))
     server.add(f"echo last words >&2\n{shell} </dev/null\n".encode(), b"data")
-    device.run("--exec-prefix", "sh", "--facts", str(facts))
+    device.run("--exec-prefix", device.emulator('exec sh "$1"'), "--facts", str(facts))
     failure = server.results[0]["failure"]
     assert (failure["kind"], failure["message"], failure["last_words"]) == (
         "run_error", message, "last words",
@@ -355,7 +368,7 @@ def test_a_program_is_confined(server: FakeServer, device: Device, tmp_path: Pat
     words = "id -u; ulimit -c; ulimit -f; env | grep -c SECRET; grep NoNewPrivs /proc/self/status"
     words += "; ls /proc/self/fd"
     server.add(f"({words}) >&2\n".encode(), b"data")
-    device.run("--exec-prefix", "sh", "--facts", str(facts))
+    device.run("--exec-prefix", device.emulator('exec sh "$1"'), "--facts", str(facts))
     said = server.results[0]["failure"]["last_words"].split()
     user = "65534" if os.geteuid() == 0 else str(os.geteuid())
     # The last of the descriptors is that of the folder itself, which `ls` reads.
@@ -468,6 +481,70 @@ def test_an_emulated_device_says_what_it_is(device: Device) -> None:
     assert code == 64 and "--exec-prefix and --facts go together" in said
 
 
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ("183", "its programs are for aarch64: name such a device's facts, or another emulator"),
+        ("183|243", "its programs are for aarch64, riscv64: name such a device's facts, or another emulator"),
+        ("none", "it says 'Invalid ELF image'"),
+    ],
+)
+def test_facts_of_another_instruction_set_than_the_emulators_are_refused_before_it_attaches(
+    server: FakeServer, device: Device, tmp_path: Path, runs: str, words: str
+) -> None:
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps({"architecture": "x86_64", "mcpu": "x86-64"}))
+    said = device.run("--exec-prefix", device.emulator("", runs), "--facts", str(facts))
+    place = f"emulator runs no programs for x86_64, the architecture in {facts}"
+    assert said == (6, f"tilewright_runner: {place}; {words}\n")
+    assert server.calls == []
+
+
+def test_facts_of_an_architecture_that_has_no_programs_are_refused(
+    server: FakeServer, device: Device, tmp_path: Path
+) -> None:
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps({"architecture": "armv7l"}))
+    assert device.run("--exec-prefix", device.emulator(""), "--facts", str(facts)) == (
+        6,
+        f"tilewright_runner: no programs are made for the architecture 'armv7l' in {facts}, "
+        "but for x86_64, aarch64, riscv64\n",
+    )
+    assert server.calls == []
+
+
+@native
+def test_the_least_program_of_an_architecture_is_run_by_what_runs_its_programs(tmp_path: Path) -> None:
+    assert runner.why_not_run([], "x86_64", str(tmp_path)) is None
+    assert runner.why_not_run(["nice"], "x86_64", str(tmp_path)) is None
+    assert "such file" in (runner.why_not_run(["/no/emulator"], "aarch64", str(tmp_path)) or "")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("qemu-aarch64-static") is None, reason="needs qemu-aarch64-static")
+def test_an_emulator_of_aarch64_is_found_to_be_one(tmp_path: Path) -> None:
+    ran = {each: runner.why_not_run(["qemu-aarch64-static"], each, str(tmp_path)) for each in runner.ENDINGS}
+    assert [each for each, why in ran.items() if why is None] == ["aarch64"]
+
+
+@native
+def test_a_program_for_another_instruction_set_is_not_run_and_both_are_named(
+    server: FakeServer, device: Device, tmp_path: Path
+) -> None:
+    other = Target.parse("llvm -mcpu=cortex-a53")
+    func = default_schedule(adding(1), other).func
+    server.add(standalone_program(func, other), data(adding(1), tmp_path))
+    code, _ = device.run()
+    (result,) = server.results
+    assert (code, result["failure"]["kind"], result["failure"]["message"]) == (
+        0,
+        "run_error",
+        "the program is for aarch64, another instruction set than this device's, x86_64; it was not run: "
+        "submit the job for the device's target",
+    )
+    assert "start" not in server.verbs()
+
+
 def test_facts_are_taken_as_the_probe_prints_them(device: Device, tmp_path: Path) -> None:
     facts = {"architecture": "aarch64", "vendor": "0x41", "mcpu": "cortex-a53"}
     keys = []
@@ -548,6 +625,7 @@ def test_the_runner_is_one_file_of_python_3_9_and_its_standard_library() -> None
     }  # fmt: skip
     assert imported <= sys.stdlib_module_names
     assert not imported & {"pickle", "marshal", "importlib", "runpy"}
+    assert "__future__" in imported  # Python 3.9 cannot evaluate `int | None`
 
 
 def test_it_speaks_the_protocol_of_the_release_it_comes_with() -> None:
@@ -567,6 +645,8 @@ def test_its_tables_name_processors_and_features_that_the_compiler_knows() -> No
     for architecture, words in runner.FEATURES.items():
         assert set(words.values()) <= set(known_features(architecture))
     assert tuple(runner.KEY_FIELDS) == KEY_FIELDS
+    assert set(runner.ELF_MACHINES.values()) == runner.ENDINGS.keys() == SYSTEMS.keys()
+    assert list(runner.ELF_MACHINES) == [X86_64, AARCH64, RISCV]
 
 
 def test_enough_calls_fill_a_sample() -> None:
