@@ -12,7 +12,10 @@ from tilewright.db import Store, open_store
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from cli_commands import Capture, Command
 from service_harness import Api, Switch, served, serving_at
+
+from tilewright.service.cli import run
 
 
 @pytest.fixture
@@ -33,3 +36,16 @@ def shared_server() -> Iterator[tuple[str, Switch]]:
 def api(store: Store, shared_server: tuple[str, Switch]) -> Iterator[Api]:
     with serving_at(*shared_server, store) as running:
         yield running
+
+
+@pytest.fixture
+def tw(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process: its exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command

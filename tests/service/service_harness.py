@@ -30,6 +30,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tilewright.__file__).parents
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 TRACED = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}
+HEX = "0" * 64
+INVALID = ("invalid-request", "The request does not say what this route needs")
 MATMUL = {"op": "matmul", "m": 64, "n": 64, "k": 64, "dtype": "float32"}
 MATMUL_FLOPS = 2.0 * 64**3
 FACTS = {"mcpu": "skylake", "model_name": "A processor"}

@@ -10,6 +10,7 @@ import pytest
 from service_harness import (
     FACTS,
     HARDWARE,
+    INVALID,
     MATMUL,
     Api,
     attach,
@@ -25,7 +26,6 @@ from tilewright.service.routes import leases
 
 SESSION = "5" * 32
 HELLO = WorkerHello(1, "w1", SESSION, HARDWARE, FACTS, {"codegen": "7"}, {"rack": "3"}).to_json()
-INVALID = ("invalid-request", "The request does not say what this route needs")
 
 
 @dataclass(frozen=True)

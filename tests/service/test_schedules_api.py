@@ -4,10 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from service_harness import HARDWARE, OTHER_FACTS, OTHER_HARDWARE, Api, attach, problem, searched, settle
+from service_harness import HARDWARE, HEX, OTHER_FACTS, OTHER_HARDWARE, Api, attach, problem, searched, settle
 from sqlalchemy import text
-
-HEX = "0" * 64
 
 
 def _tuned(api: Api) -> dict[str, str]:

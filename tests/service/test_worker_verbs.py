@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from cli_commands import Command
 from service_harness import (
     FACTS,
     HARDWARE,
@@ -32,8 +33,6 @@ from tilewright.service.client import ApiError, Client
 from tilewright.service.hardware_choice import Needs, waits_for
 from tilewright.service.work_watch import WorkWatch
 from tilewright.service.worker_client import WorkerClient
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from tilewright.compiler.schedule.index_expr import function_of
 from tilewright.compiler.schedule.index_map import index_map
 from tilewright.compiler.target import Target
 
+from .refusing import reason_of
+
 Keeps = Callable[[PrimFunc, Callable[[Schedule], object]], None]
 
 
@@ -150,13 +152,6 @@ def test_what_pads_a_layout_is_the_value_that_was_asked_for() -> None:
     x, out = np.arange(5, dtype="int32"), np.zeros((2, 4), "int32")
     interpret.run(padded, [x, out])
     np.testing.assert_array_equal(out, [[0, 2, 4, 6], [8, -7, -7, -7]])
-
-
-def reason_of(f: Callable[[], object]) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        f()
-    assert caught.value.span is not None and caught.value.span.file == __file__
-    return f"{caught.value.primitive}: {caught.value.reason}"
 
 
 REFUSED: dict[str, tuple[object, str]] = {
