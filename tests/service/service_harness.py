@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -251,6 +252,10 @@ def settle(store: Store, results: Sequence[float | str], worker: Worker) -> None
             said = {"seconds": result, "samples": (result, result), "error": 0.5}
         settlements.append(Settlement(item.trial, item.attempt, **said))
     store.settle(lease.id, settlements)
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "THEN", text)
 
 
 def problem(status: int, code: str, title: str, detail: str, *errors: dict[str, str]) -> dict[str, Any]:
