@@ -14,7 +14,7 @@ from tilewright.compiler import CODEGEN_VERSION, ir, te
 from tilewright.compiler.build import build
 from tilewright.compiler.space import default_schedule
 from tilewright.compiler.target import Target, detect
-from tilewright.db import Store, open_store
+from tilewright.db import Store, check, open_store
 from tilewright.db.records import NewJob, NewTrial, Settlement
 from tilewright.service.schedule_lines import digest_of, export_lines, import_lines
 from tilewright.service.schedule_views import BadLineView, ImportView
@@ -103,6 +103,17 @@ def test_the_same_records_have_no_effect_again_nor_at_home(opener: Opener) -> No
     assert taken(b, lines) == ImportView(known=1)
     assert taken(a, lines_of(b)) == ImportView(known=1)
     assert len(b.jobs().items) == 1
+
+
+def test_a_database_of_imported_records_is_in_order(opener: Opener, tmp_path: Path) -> None:
+    a, b = opener("a"), opener("b")
+    record(a, plus(8), 1e-3)
+    assert taken(b, lines_of(a)) == ImportView(best=1)
+    assert check(f"sqlite:///{tmp_path}/b.db") == []
+    with b._database.write() as conn:  # type: ignore[attr-defined]
+        conn.exec_driver_sql("UPDATE trials SET origin = ''")
+    (problem,) = check(f"sqlite:///{tmp_path}/b.db")
+    assert problem.rule == "a success has the attempt that settled it"
 
 
 @pytest.mark.parametrize(("theirs", "became"), [(0.5e-3, "challenger"), (2e-3, "slower")])

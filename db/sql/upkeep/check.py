@@ -154,9 +154,12 @@ def _trials_started_by_nobody() -> Select[Any]:
 
 
 def _successes_without_evidence() -> Select[Any]:
+    """The attempts of an imported trial stayed in the store that it comes from."""
     settled = attempts.c.trial == trials.c.id, attempts.c.state == "settled"
     return select(trials.c.id).where(
-        trials.c.outcome.in_(("ok", "censored")), ~select(attempts.c.trial).where(*settled).exists()
+        trials.c.outcome.in_(("ok", "censored")),
+        trials.c.origin != "imported",
+        ~select(attempts.c.trial).where(*settled).exists(),
     )
 
 
