@@ -170,9 +170,12 @@ class OutsideStore(Protocol):
         ones, which become `started`; by number. A paused job hands out no new ones. JobOver; Conflict for a
         job of another origin."""
 
-    def tell_outside(self, job_id: str, number: int, settlement: Settlement) -> Trial:
+    def tell_outside(
+        self, job_id: str, number: int, settlement: Settlement, instead: Settlement | None = None
+    ) -> Trial:
         """Store the result of a trial, handed out or not, under the rules of `settle`; the same one may be
-        told again. SettlementMismatch for another one, JobOver, Conflict."""
+        told again. `instead` is kept in its place, where what is told is not believed. SettlementMismatch
+        for another one, JobOver, Conflict."""
 
 
 class HistoryStore(Protocol):

@@ -17,6 +17,7 @@ from sqlalchemy import (
     bindparam,
     exists,
     func,
+    or_,
     select,
 )
 
@@ -163,8 +164,21 @@ def _served() -> Any:
 def _with_evidence(joined: FromClause) -> FromClause:
     return (
         joined.outerjoin(workers, workers.c.id == trials.c.worker)
-        .outerjoin(baselines, same_key(baselines, jobs))
+        .outerjoin(baselines, and_(same_key(baselines, jobs), ~_is_unbelieved_baseline()))
         .outerjoin(imports, imports.c.trial == trials.c.id)
+    )
+
+
+def _is_unbelieved_baseline() -> ColumnElement[bool]:
+    """Whether the time of a default schedule says nothing of a trial: the worker that measured it is doubted,
+    or people told it and the trial was measured."""
+    default, of = trials.alias("default_trial"), jobs.alias("default_job")
+    told = and_(of.c.origin == "outside", jobs.c.origin != "outside")
+    return exists(
+        select(default.c.id)
+        .join_from(default, of, default.c.job == of.c.id)
+        .where(default.c.id == baselines.c.trial, or_(is_doubted(default), told))
+        .correlate(baselines, jobs)
     )
 
 

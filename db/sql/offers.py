@@ -166,7 +166,8 @@ def take_unrivalled(conn: Connection, job: Row[Any], now: float) -> None:
 
 
 def note_baseline(conn: Connection, trial: Row[Any], settlement: Settlement) -> None:
-    """Note the time of a default schedule: that of the newest job, and of its first that has code."""
+    """Note the time of a default schedule: that of the newest job, and of its first that has code. What
+    people told takes the place of nothing that was measured here."""
     seconds, bound = settlement.seconds, settlement.censored
     if settlement.failure_kind == "run_timeout":
         seconds, bound = _limit(settlement.failure_detail), True
@@ -175,10 +176,13 @@ def note_baseline(conn: Connection, trial: Row[Any], settlement: Settlement) -> 
         return
     key = key_of(job)
     known = conn.execute(
-        select(baselines, trials.c.job)
+        select(baselines, trials.c.job, jobs.c.origin)
         .join_from(baselines, trials, baselines.c.trial == trials.c.id)
+        .join(jobs, trials.c.job == jobs.c.id)
         .where(*of_key(baselines, key))
     ).one_or_none()
+    if known is not None and job.origin == "outside" and known.origin != "outside":
+        return
     if known is not None and known.job == trial.job and known.number < trial.number:
         return
     values = {"trial": trial.id, "number": trial.number, "seconds": seconds, "bound": bound}

@@ -32,17 +32,22 @@ class OutsidePart(Part):
                 _hold(conn, row, holder, now)
             return [trial_of(trial_row(conn, row.id)) for row in (*held, *fresh)]
 
-    def tell_outside(self, job_id: str, number: int, settlement: Settlement) -> Trial:
+    def tell_outside(
+        self, job_id: str, number: int, settlement: Settlement, instead: Settlement | None = None
+    ) -> Trial:
         check_int("number", number, 0)
         check_settlement(settlement)
+        kept = settlement if instead is None else instead
+        check_settlement(kept)
         with self._database.write() as conn:
             job = _outside_job(conn, job_id)
             trial = trial_row(conn, id_of_trial(job_id, number), lock=True)
-            if _was_told(conn, trial, replace(settlement, trial=trial.id, attempt=1)):
+            digest = digest_of(replace(settlement, trial=trial.id, attempt=1))
+            if _was_told(conn, trial, digest):
                 return trial_of(trial)
             if is_over(job.state):
                 raise JobOver(f"job {job_id} is {job.state} and takes no more results")
-            _settle(conn, trial, replace(settlement, trial=trial.id, attempt=1))
+            _settle(conn, trial, replace(kept, trial=trial.id, attempt=1), digest)
             return trial_of(trial_row(conn, trial.id))
 
 
@@ -80,22 +85,23 @@ def _hold(conn: Connection, trial: Row[Any], holder: str, now: float) -> None:
     conn.execute(insert(attempts).values(trial=trial.id, attempt=1, state="started", **times))
 
 
-def _was_told(conn: Connection, trial: Row[Any], settlement: Settlement) -> bool:
+def _was_told(conn: Connection, trial: Row[Any], digest: str) -> bool:
     """Whether this very result was told before; SettlementMismatch where another one was."""
     query = select(attempts.c.digest).where(attempts.c.trial == trial.id, attempts.c.attempt == 1)
     known = conn.execute(query).scalar_one_or_none()
-    if known is not None and known != digest_of(settlement):
+    if known is not None and known != digest:
         raise SettlementMismatch(trial.id, 1)
     return known is not None
 
 
-def _settle(conn: Connection, trial: Row[Any], settlement: Settlement) -> None:
+def _settle(conn: Connection, trial: Row[Any], settlement: Settlement, digest: str) -> None:
+    """Keep a result, under the digest of what was told."""
     if trial.outcome not in OPEN_OUTCOMES:
         raise Conflict(f"trial {trial.id} is {trial.outcome}: it takes no result")
     now = now_of(conn)
     if trial.outcome == "pending":
         _hold(conn, trial, "", now)
-    ended = {"state": "settled", "digest": digest_of(settlement), "ended_at": now}
+    ended = {"state": "settled", "digest": digest, "ended_at": now}
     own = attempts.c.trial == trial.id, attempts.c.attempt == 1
     conn.execute(update(attempts).where(*own).values(**ended))
     write_result(conn, trial, settlement, None, settlement.codegen_version, now)

@@ -44,11 +44,12 @@ async def ask_trials(
 @router.post(":tell")
 def tell_trial(job_id: str, body: TellRequest, context: Ctx, who: CanWriteJobs) -> TrialView:
     """The result of one trial, whenever it is known. The same result may be told again; another one is
-    refused."""
-    context.own_job(job_id, who)
+    refused. A time that the hardware cannot reach, by what its workers told of it, is kept as `run_error`."""
+    job = context.own_job(job_id, who)
     said = _settlement(body)
-    trial = context.store.tell_outside(job_id, body.number, said)
-    context.metrics.settled.labels(outcome_of(said)).inc()
+    instead = context.roofline.instead_of_told(job, said)
+    trial = context.store.tell_outside(job_id, body.number, said, instead)
+    context.metrics.settled.labels(outcome_of(instead or said)).inc()
     context.dispatcher.wake()
     return trial_view(trial)
 

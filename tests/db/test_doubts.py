@@ -1,6 +1,7 @@
 """Results of a worker that is quarantined or removed are no longer best-known."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -135,3 +136,18 @@ def test_a_quarantine_reaches_back_to_the_last_healthy_check(scene, pair, measur
     measured([0.05], bad)
     scene.store.quarantine_worker(bad.id, OPS, "a fan stopped")
     assert scene.best().seconds == 0.1
+
+
+def test_a_default_schedule_that_is_not_believed_sets_no_speedup(scene, success):
+    job = scene.job()
+    scene.store.begin_search(job.id)
+    scene.store.add_trials(job.id, 1, [replace(scene.candidate(0), origin="default"), scene.candidate(1)])
+    bad, good = scene.worker("bad"), scene.worker("good")
+    for worker, seconds in ((bad, 9.0), (good, 0.5)):
+        lease = scene.claim(worker, 1)
+        scene.store.settle(lease.id, [success(lease.items[0], seconds)])
+    assert scene.best().speedup == 18.0
+    scene.store.quarantine_worker(bad.id, OPS, "odd times")
+    assert (scene.best().seconds, scene.best().baseline, scene.best().speedup) == (0.5, None, None)
+    scene.store.release_worker(bad.id, OPS, restore_results=True)
+    assert scene.best().speedup == 18.0

@@ -1,8 +1,11 @@
 """Trials that are measured outside of the fleet."""
 
+from dataclasses import replace
+
 import pytest
 
 from tilewright.db import Conflict, InvalidValue, JobOver, NotFound, SettlementMismatch
+from tilewright.db.best_records import Baseline
 from tilewright.db.records import Settlement
 
 
@@ -118,3 +121,43 @@ def test_a_time_that_no_call_can_take_is_refused(scene, job, seconds):
     with pytest.raises(InvalidValue, match="at least 1e-15, not "):
         scene.store.tell_outside(job.id, 0, Settlement(seconds=seconds, samples=(seconds,)))
     assert scene.outcomes(job)[0] == "started"
+
+
+def default_of(scene, origin, seconds):
+    """A job of a default schedule, numbered 0, and another one, timed so."""
+    job = scene.job(origin=origin)
+    scene.store.begin_search(job.id)
+    made = [replace(scene.candidate(n, origin), origin="default" if n == 0 else "") for n in range(2)]
+    scene.store.add_trials(job.id, 1, made)
+    for number, each in enumerate(seconds):
+        result = told(each, error=0.5, codegen_version="g1")
+        if origin == "outside":
+            scene.store.tell_outside(job.id, number, result)
+        else:
+            scene.store.settle_local(job.id, 1, number, result)
+    return job
+
+
+def test_a_default_schedule_that_people_timed_takes_the_place_of_none_that_was_measured(scene):
+    own = default_of(scene, "local", (1.0, 0.5))
+    default_of(scene, "outside", (1e-9, 1e-9))
+    assert (scene.best().baseline, scene.best().speedup) == (Baseline(f"{own.id}.0", 1.0), 2.0)
+
+
+def test_a_default_schedule_that_people_timed_says_nothing_of_what_was_measured(scene):
+    default_of(scene, "outside", (9.0, 4.0))
+    assert scene.best().speedup == 2.25
+    scene.store.retire(scene.best().trial, "does not replay")
+    scene.store.retire(scene.best().trial, "does not replay")
+    job = scene.searched(1, origin="local", tag="own")
+    scene.store.settle_local(job.id, 1, 0, told(0.5, error=0.5, codegen_version="g1"))
+    assert (scene.best().job, scene.best().baseline, scene.best().speedup) == (job.id, None, None)
+
+
+def test_what_is_kept_instead_of_a_result_goes_by_the_digest_of_what_was_told(scene, job):
+    wrong = Settlement(failure_kind="run_error", failure_message="too fast")
+    first = scene.store.tell_outside(job.id, 0, told(1e-9), wrong)
+    assert (first.outcome, first.seconds, first.failure_message) == ("run_error", None, "too fast")
+    assert scene.store.tell_outside(job.id, 0, told(1e-9), wrong) == first
+    with pytest.raises(SettlementMismatch):
+        scene.store.tell_outside(job.id, 0, wrong)

@@ -80,6 +80,23 @@ def test_another_result_of_the_same_trial_is_refused(api: Api, job: str) -> None
     assert (refused.status_code, refused.json()["code"]) == (422, "settlement-mismatch")
 
 
+def test_a_time_that_the_hardware_cannot_reach_is_a_failure_once_a_worker_has_told_what_it_is(
+    api: Api, job: str
+) -> None:
+    assert tell(api, job, number=0, seconds=1e-9, error=0.0, codegen="7").json()["outcome"] == "ok"
+    attach(api.store)
+    first = tell(api, job, number=1, seconds=1e-15, error=0.0, codegen="7")
+    again = tell(api, job, number=1, seconds=1e-15, error=0.0, codegen="7")
+    assert (first.status_code, first.json()) == (again.status_code, again.json())
+    assert (first.status_code, first.json()["outcome"], first.json()["message"]) == (
+        200,
+        "run_error",
+        "what is told is 1e-15 s, but this device cannot do the work in less than 5.24e-07 s: "
+        "its clock or its kernel is wrong",
+    )
+    assert tell(api, job, number=2, seconds=1e-5).json()["outcome"] == "ok"
+
+
 def test_an_unknown_trial_is_not_found(api: Api, job: str) -> None:
     refused = tell(api, job, number=77, seconds=0.5)
     assert (refused.status_code, refused.json()["code"]) == (404, "not-found")
