@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import NoReturn
 
@@ -14,9 +15,12 @@ _INT_BOUND = 1 << 63
 _SHORT = 256
 _TEXT = 64 << 10
 _DISTURBANCE = 200
+_LABEL = 128
 _TRACE = 1 << 20
 PROGRAM = 8 << 20
 _MAX_SAMPLES = 4096
+_WORKER_ID = re.compile(r"worker_[0-9a-f]{12}")
+"""See `new_id` of the store."""
 
 
 def check_text(field: str, value: str, limit: int = _SHORT, empty: bool = False) -> None:
@@ -117,11 +121,16 @@ def check_job(job: NewJob) -> None:
 
 
 def check_labels(field: str, value: str) -> None:
-    """The JSON text of an object of strings."""
+    """The JSON text of an object of strings, each by a key that a job can ask for."""
     check_json(field, value)
     labels = json.loads(value)
     if not isinstance(labels, dict) or not all(isinstance(each, str) for each in labels.values()):
         raise InvalidValue(field, 'must be an object of strings such as {"board": "rpi4"}')
+    for key in labels:
+        if not key or "=" in key or len(key) > _LABEL:
+            raise InvalidValue(
+                field, f"have the key {key[:_LABEL]!r}: a key has 1 to {_LABEL} characters and no ="
+            )
 
 
 def check_features(features: bytes) -> None:
@@ -143,8 +152,19 @@ def check_trial(trial: NewTrial) -> None:
     check_text("origin", trial.origin, empty=True)
 
 
+def check_worker_name(name: str) -> None:
+    """One that a person can read, tell from others and type."""
+    check_text("name", name)
+    if name != name.strip():
+        raise InvalidValue("name", f"begins or ends with a blank, or is nothing else: {name!r}")
+    if not name.isprintable():
+        raise InvalidValue("name", f"has characters that are not printable: {name!r}")
+    if _WORKER_ID.fullmatch(name):
+        raise InvalidValue("name", f"has the form of a worker's id: {name!r} could be taken for another")
+
+
 def check_worker(worker: NewWorker) -> None:
-    check_text("name", worker.name)
+    check_worker_name(worker.name)
     check_text("session", worker.session)
     check_int("protocol", worker.protocol, 1)
     check_json("versions", worker.versions)

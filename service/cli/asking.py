@@ -7,6 +7,7 @@ import sys
 import typer
 
 from .exits import CommandError, Exit
+from .output import visible
 
 
 def confirm(yes: bool, question: str) -> None:
@@ -14,6 +15,7 @@ def confirm(yes: bool, question: str) -> None:
     for every other answer."""
     if yes:
         return
+    question = visible(question)
     if not sys.stdin.isatty():
         raise CommandError(f"{question} Say --yes: there is no terminal to ask", Exit.USAGE)
     if not typer.confirm(question, err=True):

@@ -41,7 +41,7 @@ def list_entries(
     with store:
         entries = store.audit(actor, None, limit).items
 
-    def human() -> str:
+    def human() -> list[str]:
         columns = ["when", "who", "", "what", "on what", "from", "outcome"]
         return table(columns, [_row(entry) for entry in entries])
 
@@ -56,7 +56,7 @@ def by_command(verb: str, subject: str) -> NewAudit:
 def _row(entry: AuditEntry) -> list[str]:
     when = datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     said: list[Any] = [when, entry.actor, entry.name, entry.verb, entry.subject, entry.address, entry.outcome]
-    return ["".join(c if c.isprintable() else "?" for c in text) for text in said]
+    return said
 
 
 def _user() -> str:

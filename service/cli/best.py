@@ -81,7 +81,7 @@ def best(
         "trace": json.loads(trace),
     }
     words = f"# {speed(found.seconds, gflops)} ({found.kind}{': ' + found.reason if found.reason else ''})"
-    show(document, as_json, lambda: f"{words}\n{script_of(trace)}")
+    show(document, as_json, lambda: [words, *script_of(trace)])
 
 
 @app.command("list")
@@ -96,7 +96,7 @@ def list_best(
     with opened(where) as source:
         views = list(source.schedules())
 
-    def human() -> str:
+    def human() -> list[str]:
         columns = ["workload", "target", "hardware", "trial", "time", "speed-up", "confirmed", "pinned"]
         return table(columns, [_row(view) for view in views])
 
@@ -175,7 +175,7 @@ def _faster(view: ScheduleView) -> str:
     return f"{'>= ' if view.baseline and view.baseline.bound else ''}{view.speedup:.2f}"
 
 
-def _explained(said: ExplanationView) -> str:
+def _explained(said: ExplanationView) -> list[str]:
     lines = [f"workload {said.workload}", f"target   {said.target}", f"hardware {said.hardware}"]
     if said.served is None:
         lines.append("no schedule is known")
@@ -185,12 +185,12 @@ def _explained(said: ExplanationView) -> str:
         lines += [f"best-known without the pin: trial {said.standing.trial}", *_evidence(said.standing)]
     if said.rows:
         rows = [[row.trial or "", _time(row), row.worker or "", _date(row.measured_at)] for row in said.rows]
-        lines.append(table(["row", "time", "worker", "measured"], rows))
+        lines += table(["row", "time", "worker", "measured"], rows)
     for duel in said.duels:
         beaten = ", ".join(one for one in duel.times if one != duel.winner)
         lines.append(f"{_date(duel.at)}: {duel.winner} was timed against {beaten} on one device and won")
     lines += [f"{_date(one.at)}: {one.trial} was retired: {one.reason}" for one in said.retired]
-    return "\n".join(lines)
+    return lines
 
 
 def _evidence(view: ScheduleView) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -14,7 +13,7 @@ from .best import app
 from .best_source import opened
 from .exits import CommandError, Exit
 from .options import AsJson, Db, settings_of
-from .output import say, show, show_json
+from .output import say, show, show_json, show_lines
 from .where import Place, takes
 
 Out = Annotated[Path | None, typer.Option(help="A new file. [default: standard output]", show_default=False)]
@@ -39,7 +38,7 @@ def export(
                 raise CommandError("--format t4 reads a database: give --db", Exit.USAGE)
             from ..t4 import t4_results
 
-            _write(out, [json.dumps(t4_results(source.kept, job), indent=2)])
+            _write(out, json.dumps(t4_results(source.kept, job), indent=2).split("\n"))
             return
         if source.remote:
             _write(out, source.kept.export_lines())
@@ -121,9 +120,7 @@ def _all(store: Any) -> Iterator[Any]:
 
 def _write(out: Path | None, lines: Any) -> None:
     if out is None:
-        for line in lines:
-            sys.stdout.write(line + "\n")
-        sys.stdout.flush()
+        show_lines(lines)
         return
     try:
         file = out.open("x", encoding="utf-8")

@@ -21,7 +21,7 @@ def show_config(as_json: AsJson = False) -> None:
     loaded = load()
     values = {key: _shown(key, getattr(loaded.settings, key)) for key in Settings.model_fields}
 
-    def human() -> str:
+    def human() -> list[str]:
         rows = [[key, str(value), loaded.sources[key]] for key, value in values.items()]
         return table(["setting", "value", "source"], rows)
 

@@ -26,7 +26,7 @@ def list_crashes(
     with where.client() as client:
         crashes = client.crashes(hardware)
 
-    def human() -> str:
+    def human() -> list[str]:
         rows = [
             [c.candidate, c.hardware[:12], str(c.losses), "barred" if c.barred else "", c.trial or ""]
             for c in crashes

@@ -100,7 +100,7 @@ def check(db: Db = None, as_json: AsJson = False) -> None:
     url = _database(db)
     problems = check_database(url, workload_key_of)
     lines = [f"{problem.rule}: {problem.where}" for problem in problems]
-    human = "\n".join(lines) if lines else f"{shown(url)} is in order"
+    human = lines or [f"{shown(url)} is in order"]
     show({"db": shown(url), "problems": [asdict(each) for each in problems]}, as_json, lambda: human)
     if problems:
         raise typer.Exit(Exit.FAILED)

@@ -19,7 +19,7 @@ from ..settings import Loaded, SettingsError, load
 from ..worker_setup import WorkerSetup
 from .exits import CommandError, Exit
 from .options import AsJson, InsecureHttp, TokenFile, Url, flags_of
-from .output import say, show_json_line
+from .output import say, show_json_line, show_lines
 from .worker_options import DeviceOption, Labels, Name, WaitForDevice, parse_labels
 
 _SHOWN = ("url", "token", "insecure_http", "timeout", "lock_folder")
@@ -50,7 +50,8 @@ def doctor(
     for finding in _findings(url, token_file, insecure_http, more):
         findings.append(finding)
         if not as_json:
-            print(f"{_MARKS[finding.status]}  {finding.name}: {finding.detail}", flush=True)
+            first, *more_of_it = f"{finding.name}: {finding.detail}".split("\n")
+            show_lines([f"{_MARKS[finding.status]}  {first}", *(f"    | {line}" for line in more_of_it)])
     code = exit_of_findings(findings)
     if as_json:
         show_json_line({"steps": [finding.to_json() for finding in findings], "exit": code})

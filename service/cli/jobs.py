@@ -35,7 +35,7 @@ def list_jobs(
     with where.client() as client:
         jobs = list(islice(client.jobs(state), limit))
 
-    def human() -> str:
+    def human() -> list[str]:
         return table(["job", "workload", "state", "progress"], [_row(job) for job in jobs])
 
     show([job.model_dump() for job in jobs], as_json, human)
@@ -109,7 +109,7 @@ def extend_job(
             patience=patience,
             lift=lifted,
         )
-    show(view.model_dump(), as_json, lambda: f"{state_line(view)}\n  budget    {_budget(view)}")
+    show(view.model_dump(), as_json, lambda: [state_line(view), f"  budget    {_budget(view)}"])
 
 
 @app.command("ask")
@@ -127,10 +127,11 @@ def ask_trials(
     with where.client() as client:
         trials = client.ask(_checked(job), count, holder=holder, wait=wait)
 
-    def human() -> str:
+    def human() -> list[str]:
         from .tune import script_of
 
-        return "\n".join(f"# trial {trial.number}\n{script_of(json.dumps(trial.trace))}" for trial in trials)
+        of = {trial.number: script_of(json.dumps(trial.trace)) for trial in trials}
+        return [line for number, script in of.items() for line in (f"# trial {number}", *script)]
 
     show([trial.model_dump() for trial in trials], as_json, human)
 
@@ -213,7 +214,7 @@ def _asked(job: JobView) -> str:
     return ", ".join(parts)
 
 
-def _details(job: JobView) -> str:
+def _details(job: JobView) -> list[str]:
     lines = [
         state_line(job),
         f"  workload  {job.workload.key}",
@@ -233,4 +234,4 @@ def _details(job: JobView) -> str:
         lines.append(f"  model     {model_line(job.model)}")
     if job.time is not None:
         lines.append(f"  time      {time_line(job.time)}")
-    return "\n".join(lines)
+    return lines

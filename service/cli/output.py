@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.console import Console
@@ -17,26 +16,29 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def visible(text: str, keep: str = "\n\t") -> str:
-    """`text` with every character written out that does something to a terminal or turns the order of a line
-    around: names come from other people. Those of `keep` stay. JSON
+def visible(text: str, keep: str = "") -> str:
+    """`text` with every character written out that is not printable: names come from other people, and such a
+    character does something to a terminal, ends a line or turns its order around. Those of `keep` stay. JSON
     means the same as before."""
-    return "".join(c if c in keep or not _acts(c) else json.dumps(c)[1:-1] for c in text)
-
-
-def _acts(c: str) -> bool:
-    """Controls, and the marks of direction, which are of the category of formats."""
-    return unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs")
+    if text.isprintable():
+        return text
+    return "".join(c if c in keep or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def say(line: str) -> None:
-    """A line on stderr."""
+    """A line on stderr, whatever is in it."""
     print(visible(line), file=sys.stderr, flush=True)
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    """Lines on stdout, each of which stays one whatever is in it."""
+    for line in lines:
+        print(visible(line, "\t"), flush=True)
 
 
 def show_json(value: Any) -> None:
     """One JSON document on stdout, for programs."""
-    print(visible(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2)), flush=True)
+    print(visible(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2), "\n"), flush=True)
 
 
 def show_json_line(value: Any) -> None:
@@ -44,22 +46,23 @@ def show_json_line(value: Any) -> None:
     print(visible(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))), flush=True)
 
 
-def show(value: Any, as_json: bool, human: Callable[[], str]) -> None:
-    """`value` as JSON, or what `human` makes of it, on stdout."""
+def show(value: Any, as_json: bool, human: Callable[[], str | Iterable[str]]) -> None:
+    """`value` as JSON, or the line or lines that `human` makes of it, on stdout."""
     if as_json:
         show_json(value)
-    else:
-        print(visible(human()), flush=True)
+        return
+    said = human()
+    show_lines([said] if isinstance(said, str) else said)
 
 
-def table(columns: list[str], rows: list[list[str]]) -> str:
-    """Rows in columns, as text that is as wide as it needs to be."""
+def table(columns: list[str], rows: list[list[str]]) -> list[str]:
+    """Rows in columns, as lines that are as wide as they need to be."""
     grid = Table(box=None, pad_edge=False, header_style="")
     for column in columns:
         grid.add_column(column, no_wrap=True)
     for row in rows:
-        grid.add_row(*(visible(cell, "").replace("[", "\\[") for cell in row))
+        grid.add_row(*(visible(cell).replace("[", "\\[") for cell in row))
     wide = Console(width=1000, color_system=None)
     with wide.capture() as captured:
         wide.print(grid)
-    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+    return [line.rstrip() for line in captured.get().splitlines()]

@@ -7,7 +7,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from ..client import Client
 from ..views import JobView, ProgressView
-from .output import messages, say
+from .output import messages, say, visible
 
 _LOOK_EVERY = 0.5
 
@@ -59,7 +59,7 @@ def _redraw(client: Client, job_id: str, console: Console) -> JobView:
             job = client.job(job_id, wait=_LOOK_EVERY)
             bar.update(
                 task,
-                description=state_line(job),
+                description=visible(state_line(job)),
                 total=job.progress.asked,
                 completed=job.progress.done,
                 words=describe(job.progress),

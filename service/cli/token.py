@@ -74,7 +74,7 @@ def list_tokens(db: Db = None, as_json: AsJson = False) -> None:
     with _store(db) as store:
         tokens = store.tokens()
 
-    def human() -> str:
+    def human() -> list[str]:
         rows = [
             [t.id, t.name, " ".join(t.scopes), t.pool or "", "revoked" if t.revoked_at is not None else ""]
             for t in tokens

@@ -209,22 +209,21 @@ def _record_json(record: TuningRecord) -> dict[str, Any]:
     }
 
 
-def _record_text(record: TuningRecord) -> str:
+def _record_text(record: TuningRecord) -> list[str]:
     if record.trace is None or record.seconds is None:
-        return f"{record.state}: {record.reason}"
-    lines = [
+        return [f"{record.state}: {record.reason}"]
+    return [
         f"# {speed(record.seconds, record.gflops)} after {record.trial_count} trials: {record.reason}",
         f"# cost model: {model_line(ModelView(**record.model.to_json()))}",
         f"# time: {time_line(TimeView(**record.split.to_json()))}",
         *(f"# space: {message}" for message in record.space_errors.values()),
-        record.trace.script(),
+        *record.trace.script().splitlines(),
     ]
-    return "\n".join(lines)
 
 
-def _job_text(job: JobView) -> str:
+def _job_text(job: JobView) -> list[str]:
     if job.best is None:
-        return state_line(job)
+        return [state_line(job)]
     lines = [
         f"# {speed(job.best.seconds, job.best.gflops)} after {job.progress.done} trials, {state_line(job)}"
     ]
@@ -232,12 +231,11 @@ def _job_text(job: JobView) -> str:
         lines.append(f"# cost model: {model_line(job.model)}")
     if job.time is not None:
         lines.append(f"# time: {time_line(job.time)}")
-    words = "\n".join(lines)
-    return f"{words}\n{script_of(json.dumps(job.best.trace))}"
+    return lines + script_of(json.dumps(job.best.trace))
 
 
-def script_of(trace: str) -> str:
-    """A stored trace as the Python that a person would write."""
+def script_of(trace: str) -> list[str]:
+    """A stored trace as the lines of Python that a person would write."""
     from ...compiler.schedule import Trace
 
-    return Trace.from_json(json.loads(trace)).script()
+    return Trace.from_json(json.loads(trace)).script().splitlines()

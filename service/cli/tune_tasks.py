@@ -157,7 +157,7 @@ def _task_json(result: TaskResult) -> dict[str, Any]:
     }
 
 
-def _text(record: TasksRecord) -> str:
+def _text(record: TasksRecord) -> list[str]:
     rows = [
         [
             result.name,
@@ -173,4 +173,4 @@ def _text(record: TasksRecord) -> str:
     total = record.weighted_seconds
     summed = "" if total is None else f", {total * 1e6:.1f} µs by weight"
     names = ["task", "weight", "best", "trials", "state"]
-    return f"{table(names, rows)}\n{record.trial_count} trials{summed}: {record.reason}"
+    return [*table(names, rows), f"{record.trial_count} trials{summed}: {record.reason}"]

@@ -86,7 +86,7 @@ def show_probe(
     hello = setup.hello().to_json()
     del hello["session"], hello["health"]
 
-    def human() -> str:
+    def human() -> list[str]:
         rows = [["name", hello["name"]], ["hardware key", hello["hardware_key"]]]
         rows += [["protocol", str(hello["protocol"])]]
         rows += [[f"hardware {key}", _plain(value)] for key, value in hello["hardware"].items()]

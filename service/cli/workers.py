@@ -34,7 +34,7 @@ def list_workers(
     with where.client() as client:
         workers = client.workers()
 
-    def human() -> str:
+    def human() -> list[str]:
         columns = ["name", "state", "pool", "labels", "hardware", "model", "seen", "reason"]
         return table(columns, [_row(worker) for worker in workers])
 

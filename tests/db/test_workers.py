@@ -1,3 +1,4 @@
+import json
 import time
 from dataclasses import replace
 
@@ -195,3 +196,38 @@ def test_a_worker_is_noted_so_often_that_its_lease_does_not_expire_meanwhile(sce
     time.sleep(0.3)
     scene.store.renew(lease.id, 0.5)
     assert scene.store.worker(worker.id).seen_at > before
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (" ", "name: begins or ends with a blank, or is nothing else: ' '"),
+        ("w1 ", "name: begins or ends with a blank, or is nothing else: 'w1 '"),
+        ("\u00a0w1", "name: begins or ends with a blank, or is nothing else: '\\xa0w1'"),
+        ("a\nb", "name: has characters that are not printable: 'a\\nb'"),
+        ("\u200b", "name: has characters that are not printable: '\\u200b'"),
+        ("w\u202e1", "name: has characters that are not printable: 'w\\u202e1'"),
+        (
+            "worker_0123456789ab",
+            "name: has the form of a worker's id: 'worker_0123456789ab' could be taken for another",
+        ),
+    ],
+)
+def test_a_name_that_can_be_taken_for_another_is_refused(scene, name, said):
+    with pytest.raises(InvalidValue) as refused:
+        scene.worker(name)
+    assert str(refused.value) == said
+    assert scene.store.workers() == []
+
+
+@pytest.mark.parametrize("name", ["lab 3 \u2014 board 7", "\u6f22\u5b57", "worker_of_mine", "rig-1:cpu0"])
+def test_a_name_that_can_be_read_is_taken(scene, name):
+    assert scene.worker(name).name == name
+
+
+@pytest.mark.parametrize("key", ["", "a=b", "k" * 129])
+def test_a_label_that_no_job_can_ask_for_is_refused(scene, key):
+    with pytest.raises(InvalidValue) as refused:
+        scene.worker(labels=json.dumps({key: "x"}))
+    shown = f"'{key[:128]}'"
+    assert str(refused.value) == (f"labels: have the key {shown}: a key has 1 to 128 characters and no =")

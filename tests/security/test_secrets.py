@@ -15,7 +15,7 @@ from service_harness import ENVIRONMENT, Api
 
 from tilewright.db import Store, open_store
 from tilewright.service.cli import run
-from tilewright.service.cli.output import say, show_json, table, visible
+from tilewright.service.cli.output import say, show, show_json, table, visible
 from tilewright.service.transport import Transport
 
 ESCAPES = "w\x1b[2J\x1b]0;owned\x07\x9b1m\r\nforged\u202e\u2066\u200b\U000e0001"
@@ -99,14 +99,27 @@ def test_what_acts_on_a_terminal_is_written_out(capsys: pytest.CaptureFixture[st
     """Names of jobs, workers and labels come from others."""
     say(f"worker {ESCAPES} is there")
     show_json({"name": ESCAPES})
-    print(table(["name"], [[ESCAPES]]))
+    print(*table(["name"], [[ESCAPES]]), sep="\n")
     said = capsys.readouterr()
     acting = {c for c in said.out + said.err if c in "\x1b\x07\x9b\r\u202e\u2066\u200b\U000e0001"}
     assert acting == set()
-    assert len(table(["name"], [[ESCAPES]]).splitlines()) == 2
+    assert len(table(["name"], [[ESCAPES]])) == 2
     assert json.loads(said.out[: said.out.index("}") + 1]) == {"name": ESCAPES}
+
+
+def test_a_line_stays_one_whatever_is_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    say("a\nb")
+    show({}, False, lambda: "worker a\nb")
+    show({}, False, lambda: [f"worker {ESCAPES}", "is there"])
+    said = capsys.readouterr()
+    assert said.err == "a\\nb\n"
+    assert said.out.splitlines() == [
+        "worker a\\nb",
+        "worker w\\u001b[2J\\u001b]0;owned\\u0007\\u009b1m\\r\\nforged\\u202e\\u2066\\u200b\\udb40\\udc01",
+        "is there",
+    ]
 
 
 def test_what_does_nothing_to_a_terminal_stays() -> None:
     text = "Überprüfung №7 — 漢字 😀\n\tx"
-    assert visible(text) == text
+    assert visible(text, "\n\t") == text

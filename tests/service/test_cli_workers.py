@@ -44,6 +44,18 @@ def test_a_name_that_holds_a_slash_is_spoken_of_like_any_other(api: Api, tw: Com
     )  # fmt: skip
 
 
+def test_a_name_of_an_older_store_forges_no_line(api: Api, tw: Command) -> None:
+    attach(api.store)
+    with api.store._database.write() as conn:  # type: ignore[attr-defined]
+        conn.exec_driver_sql("UPDATE workers SET name = 'a\nb'")
+    assert tw("workers", "pause", "nosuch") == (
+        1, "", "tilewright: there is no worker 'nosuch'; workers: a\\nb\n"
+    )  # fmt: skip
+    assert tw("workers", "pause", api.store.workers()[0].id)[1:] == (
+        "a\\nb: paused (paused by token ops)\n", ""
+    )  # fmt: skip
+
+
 def test_a_worker_is_paused_by_the_command_line(api: Api, tw: Command) -> None:
     attach(api.store)
     code, out, err = tw("workers", "pause", "w1", "--for", "30m", "--note", "new fan")
