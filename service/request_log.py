@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .auth import address_of
 from .change_route import CHANGING, ChangeRoute
 from .metrics import HUNG_UP, method_of, route_of
 
@@ -67,7 +68,7 @@ def _fields(scope: Scope, status: int, seconds: float) -> dict[str, Any]:
         "route": route_of(scope),
         "status": status,
         "seconds": round(seconds, 6),
-        "client": who.address if who is not None else "",
+        "client": address_of(scope),
         "caller": (who.id or "anonymous") if who is not None else "unknown",
     }
     for parameter, noun in _NOUNS.items():

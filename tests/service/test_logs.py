@@ -72,6 +72,17 @@ def test_a_change_is_an_entry_with_its_ids(store: Store, written: io.StringIO) -
     assert len(entry["request_id"]) == 16 and entry["seconds"] > 0
 
 
+@pytest.mark.parametrize("value", ["Bearer nope", "Basic eA=="])
+def test_a_refused_token_is_an_entry_that_says_where_it_came_from(
+    store: Store, written: io.StringIO, value: str
+) -> None:
+    with serving(store) as api:
+        configure("json", "info", written)
+        api.http.get("/v1/jobs", headers={"Authorization": value})
+    (entry,) = _entries(written)
+    assert (entry["status"], entry["client"], entry["caller"]) == (401, "127.0.0.1", "unknown")
+
+
 def test_what_the_server_fails_on_is_logged_with_its_trace(store: Store, written: io.StringIO) -> None:
     with serving(store) as api:
         configure("json", "info", written)
