@@ -215,8 +215,10 @@ def _distrust(headers: Headers, bound_host: str) -> str | None:
 
 
 def _hostname(url: str) -> str:
+    """The name of a host; none where what follows it is no port."""
     try:
-        return urlsplit(url).hostname or ""
+        split = urlsplit(url)
+        return (split.hostname or "") if split.port != 0 else ""
     except ValueError:
         return ""
 

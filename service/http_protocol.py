@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import secrets
 from collections.abc import Sized
 from http import HTTPStatus
+from typing import Any
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .errors import MEDIA_TYPE, HeadTooLarge, NotHttp, ServiceError, answer
+from .errors import MEDIA_TYPE, Answer, HeadTooLarge, NotHttp, ServiceError, answer
+
+log = logging.getLogger("tilewright.http")
 
 MOST_HEAD_BYTES = 64 << 10
 
@@ -74,7 +78,8 @@ class ProblemProtocol(HttpToolsProtocol):
             self._refusal = _too_large()
         else:
             hosts = sum(name == b"host" for name, _ in self.headers)
-            self._refusal = _wrong_host(hosts, self.parser.get_http_version())
+            version = self.parser.get_http_version()
+            self._refusal = _wrong_version(version) or _wrong_host(hosts, version)
         if self._refusal is not None:
             raise self._refusal  # the parser ends by it, and asks for the response below
         super().on_headers_complete()
@@ -87,8 +92,9 @@ class ProblemProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer, unless an answer has begun, and close: where the next request begins is not known."""
+        made = answer(error, secrets.token_hex(16))
+        log.info("request", extra=self._fields(made))
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
-            made = answer(error, secrets.token_hex(16))
             body = json.dumps(made.body).encode()
             lines = [
                 f"HTTP/1.1 {made.status} {HTTPStatus(made.status).phrase}",
@@ -99,6 +105,18 @@ class ProblemProtocol(HttpToolsProtocol):
             ]
             self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
         self.transport.close()
+
+    def _fields(self, made: Answer) -> dict[str, Any]:
+        """As those of the entry of a request that was read, where its route and its caller are not known."""
+        return {
+            "trace_id": made.body["trace_id"],
+            "method": "unknown",
+            "route": "none",
+            "status": made.status,
+            "client": self.client[0] if self.client else "",
+            "caller": "unknown",
+            "detail": made.body["detail"],
+        }
 
 
 class _OneReadAhead(FlowControl):
@@ -112,6 +130,13 @@ class _OneReadAhead(FlowControl):
     def resume_reading(self) -> None:
         if not self._waiting:
             super().resume_reading()
+
+
+def _wrong_version(version: str) -> NotHttp | None:
+    """The parser reads the lines of others as well."""
+    if version in ("1.1", "1.0"):
+        return None
+    return NotHttp(f"the request says HTTP/{version}; this server speaks HTTP/1.1 and HTTP/1.0")
 
 
 def _wrong_host(hosts: int, version: str) -> NotHttp | None:

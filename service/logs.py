@@ -23,8 +23,9 @@ _SECRETS = (
     (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]+"), r"\1********"),
     (re.compile(r"(://[^:/@\s]*:)[^@\s]+@"), r"\1********@"),
 )
-_TOLD_ALREADY = "Exception in ASGI application"
-"""What the web server says of an error that `problems` has logged with its trace."""
+_TOLD_ALREADY = ("Exception in ASGI application", "Invalid HTTP request received")
+"""What the web server says of an error that `problems`, and of a request that `http_protocol`, has logged
+with its trace."""
 _NOISY = ("alembic", "procrastinate", "httpx", "uvicorn.error")
 
 Entry = MutableMapping[str, Any]

@@ -126,6 +126,7 @@ def test_a_worker_route_without_a_token_is_401_naming_what_would_do(api: Api) ->
 @pytest.mark.parametrize(
     ("headers", "why"),
     [
+        ({"Host": "127.0.0.1:abc"}, "its Host header says '127.0.0.1:abc', not a loopback name"),
         ({"Host": "evil.example"}, "its Host header says 'evil.example', not a loopback name"),
         (
             {"Host": "127.0.0.1.evil.example:80"},

@@ -116,6 +116,14 @@ def test_a_request_without_a_host_is_refused_unless_it_is_of_an_older_http(api: 
     assert _asked(api.url, b"GET /livez HTTP/1.0\r\n\r\n").status_code == 200
 
 
+@pytest.mark.parametrize("version", ["2.0", "0.9"])
+def test_a_version_that_is_not_spoken_is_refused_by_its_name(api: Api, version: str) -> None:
+    assert _problem(_asked(api.url, f"GET /livez HTTP/{version}\r\nHost: x\r\n\r\n".encode())) == {
+        **NOT_HTTP,
+        "detail": f"the request says HTTP/{version}; this server speaks HTTP/1.1 and HTTP/1.0",
+    }
+
+
 CHUNKED = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import logging
+import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from procrastinate.exceptions import ConnectorException
@@ -81,6 +83,35 @@ def test_a_refused_token_is_an_entry_that_says_where_it_came_from(
         api.http.get("/v1/jobs", headers={"Authorization": value})
     (entry,) = _entries(written)
     assert (entry["status"], entry["client"], entry["caller"]) == (401, "127.0.0.1", "unknown")
+
+
+@pytest.mark.parametrize(
+    "sent", [b"CONNECT x:1 HTTP/1.1\r\n\r\n", b"garbage\r\n\r\n", b"GET /livez HTTP/2.0\r\nHost: x\r\n\r\n"]
+)
+def test_what_is_no_http_is_an_entry_under_the_trace_of_its_answer(
+    store: Store, written: io.StringIO, sent: bytes
+) -> None:
+    with serving(store) as api:
+        configure("json", "info", written)
+        address = urlsplit(api.url)
+        with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
+            connection.sendall(sent)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    problem = json.loads(answer.partition(b"\r\n\r\n")[2])
+    (entry,) = _entries(written)
+    del entry["timestamp"]
+    assert entry == {
+        "event": "request",
+        "level": "info",
+        "logger": "tilewright.http",
+        "trace_id": problem["trace_id"],
+        "method": "unknown",
+        "route": "none",
+        "status": 400,
+        "client": "127.0.0.1",
+        "caller": "unknown",
+        "detail": problem["detail"],
+    }
 
 
 def test_what_the_server_fails_on_is_logged_with_its_trace(store: Store, written: io.StringIO) -> None:
