@@ -84,8 +84,9 @@ def drift_view(baseline: WorkerBaseline) -> DriftView:
 def eta(job: Job, measuring: float, elapsed: float, known: int = 0) -> float | None:
     """Seconds until the budget, of which `known` trials need no measuring, is used up, at the pace of
     `measuring` seconds so far; `elapsed` counts to the limit of time. None before the first result, while the
-    job is paused and after the end."""
-    if job.finished_at is not None or job.state == "paused" or job.done == 0 or measuring == 0.0:
+    job is paused or waits for workers, and after the end."""
+    still = job.finished_at is not None or job.state in ("paused", "waiting")
+    if still or job.done == 0 or measuring == 0.0:
         return None
     remaining = measuring / job.done * max(0, job.trials - known - job.done)
     return remaining if job.seconds is None else max(0.0, min(remaining, job.seconds - elapsed))

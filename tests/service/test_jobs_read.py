@@ -48,6 +48,8 @@ def test_a_job_shows_its_progress(api: Api) -> None:
         ({"done": 4, "trials": 16, "seconds": 5.0}, 0.0),
         ({"done": 0, "trials": 16}, None),
         ({"done": 4, "trials": 16, "finished_at": 1.0}, None),
+        ({"done": 4, "trials": 16, "state": "waiting"}, None),
+        ({"done": 4, "trials": 16, "state": "paused"}, None),
     ],
 )
 def test_the_time_left_is_that_of_the_pace_so_far_within_the_limit(
