@@ -17,7 +17,8 @@ def server_lock(path: Path, who: str) -> Iterator[None]:
     # By its real name, so that two links to one database are one database.
     lock = Path(f"{os.path.realpath(path)}.server")
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        # Whoever may not read the database has no business with its lock.
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, os.stat(path).st_mode & 0o777)
     except OSError as error:
         raise StoreUnavailable(f"{lock} cannot be written: {error.strerror}") from None
     try:

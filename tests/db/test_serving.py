@@ -31,6 +31,13 @@ def test_a_second_server_of_a_database_is_refused_naming_the_first(store, url, t
         )
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_the_lock_of_a_database_has_its_mode(store, tmp_path, mode):
+    (tmp_path / "tilewright.db").chmod(mode)
+    with store.serving("process 7 at http://a:1"):
+        assert (tmp_path / "tilewright.db.server").stat().st_mode & 0o777 == mode
+
+
 def test_a_second_server_by_another_name_of_the_file_is_refused(store, tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "tilewright.db")
     with (
