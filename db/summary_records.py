@@ -25,8 +25,9 @@ class JobSummary:
     included), and `settled`: those neither pending nor started. `best`: of a job that is over, what is
     best-known by it or won its final rounds (another trial's single reading may have been luckier); else its
     fastest checked trial that is believed. `known_best`: the fastest of those that were `known` before it
-    began. `first_started_at`: when its first trial began. `baselines` and `doubts` are by the worker's name.
-    `stall`: since when, and on what, a running job waits, if nothing was heard of it for long.
+    began. `pace`: seconds from one result to the next, lately, of a running job; what it stood still is none.
+    `baselines` and `doubts` are by the worker's name. `stall`: since when, and on what, a running job waits,
+    if nothing was heard of it for long.
     """
 
     at: float
@@ -36,7 +37,7 @@ class JobSummary:
     best: Trial | None
     known: Known
     known_best: Trial | None
-    first_started_at: float | None
+    pace: float | None
     baselines: tuple[WorkerBaseline, ...]
     doubts: tuple[ResultDoubt, ...]
     stall: Stall | None

@@ -81,14 +81,14 @@ def drift_view(baseline: WorkerBaseline) -> DriftView:
     )
 
 
-def eta(job: Job, measuring: float, elapsed: float, known: int = 0) -> float | None:
-    """Seconds until the budget, of which `known` trials need no measuring, is used up, at the pace of
-    `measuring` seconds so far; `elapsed` counts to the limit of time. None before the first result, while the
-    job is paused or waits for workers, and after the end."""
+def eta(job: Job, pace: float | None, elapsed: float, known: int = 0) -> float | None:
+    """Seconds until the budget, of which `known` trials need no measuring, is used up, at a `pace` of seconds
+    a result; `elapsed` counts to the limit of time. None before the first result, while the job is paused or
+    waits for workers, and after the end."""
     still = job.finished_at is not None or job.state in ("paused", "waiting")
-    if still or job.done == 0 or measuring == 0.0:
+    if still or job.done == 0 or pace is None:
         return None
-    remaining = measuring / job.done * max(0, job.trials - known - job.done)
+    remaining = pace * max(0, job.trials - known - job.done)
     return remaining if job.seconds is None else max(0.0, min(remaining, job.seconds - elapsed))
 
 
@@ -136,15 +136,8 @@ def _progress(job: Job, summary: JobSummary, best: Trial | None, flops: float | 
         best_seconds=None if best is None else best.seconds,
         best_gflops=None if best is None else _gflops(flops, best.seconds),
         elapsed_seconds=elapsed,
-        eta_seconds=eta(job, _measuring_seconds(job, summary, until), elapsed, known),
+        eta_seconds=eta(job, summary.pace, elapsed, known),
     )
-
-
-def _measuring_seconds(job: Job, summary: JobSummary, until: float) -> float:
-    """Seconds since the job's first trial began: its pace does not count the start of the search."""
-    if not job.done or summary.first_started_at is None:
-        return 0.0
-    return _passed(job, summary.first_started_at, until)
 
 
 def _passed(job: Job, begun: float, until: float) -> float:

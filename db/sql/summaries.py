@@ -1,6 +1,7 @@
 """What jobs have come to, read for a page of them at once."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, and_, bindparam, case, func, select
@@ -10,7 +11,7 @@ from ..fleet_records import Stall
 from ..health_records import WorkerBaseline
 from ..records import Known, Trial
 from ..summary_records import JobSummary, ResultDoubt
-from ..words import FINAL_JOB_STATES
+from ..words import FINAL_JOB_STATES, UNMEASURED_OUTCOMES
 from .belief import is_doubted
 from .best_rows import same_key
 from .clock import epoch_now
@@ -33,6 +34,7 @@ class SummaryPart(Part):
             waited = _waited(conn, {row.oldest for row in rows if row.oldest is not None})
             baselines = _baselines(conn, ids)
             doubted = _doubts(conn, ids) if any(row.anybody_doubted for row in rows) else {}
+            paces = _paces(conn, ids, silence)
         return {
             row.id: JobSummary(
                 at=row.now,
@@ -42,7 +44,7 @@ class SummaryPart(Part):
                 best=shown.get(row.own),
                 known=Known(row.known or 0, row.best),
                 known_best=shown.get(row.best),
-                first_started_at=row.first_started_at,
+                pace=paces.get(row.id),
                 baselines=tuple(baselines.get(row.id, ())),
                 doubts=tuple(doubted.get(row.id, ())),
                 stall=_stall(row, waited),
@@ -72,11 +74,6 @@ def _own() -> ColumnElement[Any]:
     return func.coalesce(winner, of_job.where(trials.c.outcome == "ok").scalar_subquery())
 
 
-def _first_started_at() -> ScalarSelect[Any]:
-    of_job = select(trials.c.started_at).where(trials.c.job == jobs.c.id)
-    return of_job.order_by(trials.c.number).limit(1).scalar_subquery()
-
-
 def _heard_at() -> ScalarSelect[Any]:
     of_job = select(events.c.at).where(events.c.job == jobs.c.id)
     return of_job.order_by(events.c.seq.desc()).limit(1).scalar_subquery()
@@ -96,6 +93,9 @@ def _oldest() -> ColumnElement[Any]:
     return func.coalesce(runs.scalar_subquery(), waits.scalar_subquery())
 
 
+_PACED = 64
+"""The newest trials of a job, by which its pace is known: as many as a few batches."""
+
 _SUMMARIES = (
     select(
         jobs.c.id,
@@ -106,7 +106,6 @@ _SUMMARIES = (
         warm_starts.c.known,
         warm_starts.c.best,
         _own().label("own"),
-        _first_started_at().label("first_started_at"),
         _is_silent().label("silent"),
         _heard_at().label("heard_at"),
         case((_is_silent(), _oldest())).label("oldest"),
@@ -115,6 +114,32 @@ _SUMMARIES = (
     .join_from(jobs, warm_starts, warm_starts.c.job == jobs.c.id, isouter=True)
     .where(jobs.c.id.in_(bindparam("ids", expanding=True)))
 )
+
+
+def _paces(conn: Connection, ids: Sequence[str], silence: float) -> dict[str, float]:
+    """Seconds from a result to the next, of each running job that has one, by its newest trials. What is
+    longer than `silence` is no pace: the job stood still, or the server did."""
+    newest = trials.alias("newest")
+    settled = newest.c.job == jobs.c.id, newest.c.settled_at.is_not(None)
+    last = select(newest.c.number).where(*settled).order_by(newest.c.number.desc()).limit(1).scalar_subquery()
+    query = (
+        select(trials.c.job, trials.c.started_at, trials.c.settled_at)
+        .join_from(jobs, trials, and_(trials.c.job == jobs.c.id, trials.c.number > last - _PACED))
+        .where(jobs.c.id.in_(ids), jobs.c.state == "running", trials.c.settled_at.is_not(None))
+        .where(trials.c.outcome.not_in(UNMEASURED_OUTCOMES))
+        .order_by(trials.c.job, trials.c.settled_at)
+    )
+    ends: dict[str, list[float]] = {}
+    for row in conn.execute(query):
+        # The first of them took from its start.
+        begun = row.settled_at if row.started_at is None else row.started_at
+        ends.setdefault(row.job, [begun]).append(row.settled_at)
+    found = {}
+    for job, at in ends.items():
+        took = [after - before for before, after in pairwise(at) if 0 <= after - before <= silence]
+        if sum(took) > 0:
+            found[job] = sum(took) / len(took)
+    return found
 
 
 def _trials(conn: Connection, ids: set[str]) -> dict[str, Trial]:

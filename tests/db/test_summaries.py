@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, update
 
 from tilewright.db.records import Known
+from tilewright.db.sql.tables import trials
 
 
 def measured(scene, success, worker, seconds):
@@ -77,8 +78,23 @@ def test_a_summary_tells_all_that_its_jobs_have_come_to(scene, success):
         scene.store.trial(f"{won.id}.0"),
     )
     assert (found[waits.id].stall.number, found[new.id].stall, found[won.id].stall) == (0, None, None)
-    first = scene.store.trials(won.id)[0].started_at
-    assert (found[won.id].first_started_at, found[new.id].first_started_at) == (first, None)
+    assert (found[won.id].pace, found[new.id].pace) == (None, None)
+
+
+def test_the_pace_of_a_job_is_that_of_its_newest_results_and_not_of_what_it_stood_still(scene, success):
+    job = measured(scene, success, scene.worker(), [0.5] * 6)
+    assert scene.store.job_summaries([scene.searched(2, tag="o").id], 60.0).popitem()[1].pace is None
+    # Two results, three days without a server, and four more.
+    times = [1_002.0, 1_006.0, 260_000.0, 260_004.0, 260_008.0, 260_012.0]
+    with scene.store._database.write() as conn:
+        for number, at in enumerate(times):
+            own = {"settled_at": at, "started_at": at - 2.0}
+            conn.execute(update(trials).where(trials.c.id == f"{job.id}.{number}").values(**own))
+    took = (2.0, 4.0, 4.0, 4.0, 4.0)
+    assert scene.summary(job).pace == sum(took) / len(took)
+    assert scene.summary(job, silence=1.0).pace is None
+    scene.store.finish_job(job.id, None, "completed", "")
+    assert scene.summary(job).pace is None
 
 
 def test_a_page_of_jobs_takes_as_many_statements_whatever_its_length(scene, success, statements):

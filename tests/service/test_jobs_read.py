@@ -56,7 +56,7 @@ def test_the_time_left_is_that_of_the_pace_so_far_within_the_limit(
     api: Api, changes: dict[str, Any], expected: float | None
 ) -> None:
     job = replace(stored_job(api.store), **changes)
-    assert eta(job, measuring=10.0, elapsed=12.0) == expected
+    assert eta(job, pace=2.5, elapsed=12.0) == expected
 
 
 def test_a_job_shows_the_best_of_its_trials(api: Api) -> None:
