@@ -102,6 +102,13 @@ def estimate(sketch: Sketch, population: Population, target: Target) -> NDArray[
     return cycles
 
 
+def estimated_cycles(features: NDArray[np.float32], target: Target) -> NDArray[np.float64]:
+    """The same of rows of features, shape (n, len(FEATURE_NAMES)), as far as they tell: of what runs beside a
+    program's main block, such as packing, they do not. At least 1 each."""
+    cycles = terms(features[:, _CHOSEN].astype(np.float64), target) @ np.array(list(CYCLES.values()))
+    return np.asarray(np.maximum(cycles, 1.0), dtype=np.float64)
+
+
 def terms_of(sketch: Sketch, population: Population, target: Target) -> NDArray[np.float64]:
     """How often each thing of CYCLES happens in one call, shape (n, len(CYCLES))."""
     total = np.zeros((len(population), len(CYCLES)))

@@ -172,6 +172,7 @@ def test_a_kernel_ridge_of_many_rows_keeps_those_of_weight() -> None:
         weights,
         np.repeat([0, 1], [3000, 100]),
         np.zeros(3100, dtype=bool),
+        np.zeros(3100, dtype=np.float32),
     )
     fitted = KernelRidge("a test")
     fitted.update(both)

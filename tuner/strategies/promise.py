@@ -18,7 +18,7 @@ from .field import WHOLE, Field
 
 __all__ = ["Promise"]
 
-LEAST = 8
+LEAST = 4
 """Trials of a sketch from which on its process has something to say."""
 
 ROWS = 192
