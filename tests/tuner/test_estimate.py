@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from synthetic import run, session, tiles
 
+from tilewright.compiler.space import estimated_cycles, space_of
+from tilewright.compiler.space.default import estimate as cycles
 from tilewright.compiler.target import Target
 from tilewright.compiler.topi import create
 from tilewright.tuner.candidate import Candidate
@@ -207,3 +209,14 @@ def test_a_tasks_rules_choose_the_default_of_all_that_is_like_it() -> None:
     sample = sketch.columns.features(sketch.columns.random(64, np.random.default_rng(3)))
     mine = task.costs(sketch.columns.features(np.array([row])))
     assert (mine[0] < task.costs(sample)).mean() > 0.95
+
+
+def test_what_rules_say_of_features_is_the_estimate_where_a_program_has_one_block() -> None:
+    target = Target.parse("llvm -mcpu=x86-64-v3")
+    program = create({"op": "matmul", "m": 96, "n": 80, "k": 64, "dtype": "float32"})
+    alone = [s for s in space_of(program, target).sketches if s.mains == (s.main,)]
+    assert alone
+    for sketch in alone:
+        rows = sketch.columns.random(64, np.random.default_rng(3))
+        told = estimated_cycles(sketch.columns.features(rows), target)
+        assert told.tolist() == cycles(sketch, rows, target).tolist()
