@@ -24,7 +24,7 @@ from .errors import (
 from .need import need_sql
 from .queue import prepare_queue
 from .store import Store
-from .upkeep import backup, check, downgrade, prune, restore, upgrade
+from .upkeep import backup, check, check_downgrade, downgrade, prune, restore, upgrade
 
 
 def open_store(url: str, create: bool = True) -> Store:
@@ -61,6 +61,7 @@ __all__ = [
     "Superseded",
     "backup",
     "check",
+    "check_downgrade",
     "downgrade",
     "need_sql",
     "open_store",

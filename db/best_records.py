@@ -60,8 +60,8 @@ class BestSchedule:
     """The best-known schedule of a workload for a target on a kind of hardware, with the evidence for it.
 
     `kind` is `exact`, or `default` where the default schedule is pinned: `trace` is empty then, and `seconds`
-    0. `versions`: what the worker that measured it had installed. `imported`: it was measured for another
-    store.
+    0. `versions`: what the worker that measured it had installed. `pin`: what is pinned for its key, if that
+    was asked for. `imported`: it was measured for another store.
     """
 
     workload: str

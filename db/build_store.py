@@ -1,7 +1,7 @@
 """The part of a store's contract that devices without a compiler need: artifacts, and builds that make
 them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from .build_records import BuildCounts, BuildItem, BuildResult
@@ -48,7 +48,8 @@ class BuildStore(Protocol):
     def artifact(self, sha256: str) -> bytes:
         """The bytes of an artifact."""
 
-    def has_built(self, hardware: str) -> bool:
-        """Whether a queued trial for this hardware has its artifacts, or cannot have them."""
+    def built_for(self, kinds: Collection[str]) -> set[str]:
+        """The keys, among these of kinds of hardware, for which a queued trial has its artifacts, or cannot
+        have them."""
 
     def build_counts(self) -> BuildCounts: ...

@@ -39,7 +39,7 @@ def check_json(field: str, value: str, limit: int = _TEXT) -> None:
     """A text that a strict JSON parser reads: no NaN or Infinity."""
     check_text(field, value, limit)
     try:
-        json.loads(value, parse_constant=_refuse_constant)
+        json.loads(value, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as e:
         raise InvalidValue(field, f"is not JSON: {e}") from None
 
@@ -210,5 +210,6 @@ def _check_failure(settlement: Settlement, at: str) -> None:
             raise InvalidValue(f"{at}.{name}", f"is true, but so is the failure {settlement.failure_kind}")
 
 
-def _refuse_constant(word: str) -> NoReturn:
+def refuse_constant(word: str) -> NoReturn:
+    """For `json.loads`, which takes NaN and Infinity for numbers."""
     raise ValueError(f"{word} is not a JSON number")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from .fleet_records import Lease, LeaseState, LostLease, Measured, NewWorker, OpenWork, Stall, Worker
+from .fleet_records import Lease, LeaseState, LostLease, Measured, NewWorker, OpenWork, Worker
 from .records import Settlement
 from .words import WorkerState
 from .worker_control_store import WorkerControlStore
@@ -115,14 +115,6 @@ class LeaseStore(Protocol):
         them; where that cannot be known, since it ran elsewhere, once it has written nothing for
         `local_silence`. To be called every few seconds.
         """
-
-    def stall(self, job_id: str, silence: float) -> Stall | None:
-        """What a job of origin `http` waits for that is running and of which nothing was heard for `silence`
-        seconds: no result, no new trials, no event."""
-
-    def job_doubts(self, job_id: str) -> list[tuple[str, str, int]]:
-        """Workers of whose results for a job some are not believed, by name: the newest reason, and how many
-        results that is."""
 
     def open_work(self) -> list[OpenWork]:
         """What kinds of trials wait for a worker: to be asked before `claim`, which writes."""

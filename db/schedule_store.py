@@ -44,7 +44,8 @@ class ScheduleStore(Protocol):
         each."""
 
     def kept(self, after: str | None = None, limit: int = 100) -> Page[KeptSchedule]:
-        """All best-known schedules in the order of their keys. `after` is `Page.next`."""
+        """All best-known schedules in the order of their keys, whatever is pinned: a pin is named with them.
+        `after` is `Page.next`."""
 
     def rivals(self, workload: str, target: str, hardware: str, limit: int = 10) -> list[BestSchedule]:
         """The fastest trials of a key that could be pinned, fastest first."""

@@ -8,7 +8,7 @@ full; nothing of such a call was stored.
 Only the database's clock decides what has expired.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Protocol, Self
@@ -24,7 +24,6 @@ from .records import (
     Event,
     Hardware,
     Job,
-    Known,
     NewJob,
     NewTrial,
     Page,
@@ -41,6 +40,7 @@ from .records import (
 from .retention_store import RetentionStore
 from .schedule_store import ScheduleStore
 from .service_store import ServiceStore
+from .summary_store import SummaryStore
 from .words import FinalJobState, JobState, Origin, Scope
 
 
@@ -55,10 +55,16 @@ class CatalogStore(Protocol):
 
     def workload(self, key: str) -> Workload: ...
 
+    def workloads(self, keys: Collection[str]) -> list[Workload]:
+        """Those of these keys that are stored, by key."""
+
     def put_target(self, key: str, description: str) -> Target:
         """Store a target; Conflict where the key is known with another description."""
 
     def target(self, key: str) -> Target: ...
+
+    def targets(self, keys: Collection[str]) -> list[Target]:
+        """Those of these keys that are stored, by key."""
 
     def put_hardware(self, key: str, facts: str) -> Hardware:
         """Store a kind of hardware; of a known one the facts are replaced: they are no part of the key."""
@@ -149,9 +155,6 @@ class TrialStore(Protocol):
         """The fastest checked trials (outcome `ok`) that are believed, the fastest first; among equals the
         lowest number."""
 
-    def crowned_trial(self, job_id: str) -> Trial | None:
-        """The fastest believed of the trials that won final rounds of the job; None while none has."""
-
     def settle_local(self, job_id: str, epoch: int, trial_number: int, settlement: Settlement) -> Trial:
         """Store a result measured by the process that searches (`tw.tune`), under the rules of `settle`.
 
@@ -209,9 +212,6 @@ class HistoryStore(Protocol):
     def warm_start(self, job_id: str) -> str | None:
         """What `put_warm_start` keeps; None where nothing was put."""
 
-    def known(self, job_id: str) -> Known:
-        """What `put_warm_start` was told; none where nothing was put."""
-
     def time_again(
         self, job_id: str, epoch: int, turn: int, trials: Sequence[str], device: str | None = None
     ) -> None:
@@ -256,6 +256,7 @@ class Store(
     CatalogStore,
     JobStore,
     JobControlStore,
+    SummaryStore,
     TrialStore,
     HistoryStore,
     OutsideStore,

@@ -49,6 +49,15 @@ def upgrade(url: str) -> tuple[str | None, str]:
     return versions
 
 
+def check_downgrade(url: str, to: str) -> None:
+    """Raises InvalidValue where `downgrade` would, for a version that is not there or newer; SchemaError,
+    StoreUnavailable. Changes nothing."""
+    need_sql()
+    from .sql.store import check_downgrade as check_sql
+
+    check_sql(url, to)
+
+
 def downgrade(url: str, to: str) -> tuple[str, str]:
     """Bring a database back to an older schema, in one transaction; the versions before and after.
 

@@ -83,6 +83,7 @@ class ApiProcesses:
             start_new_session=True,
         )
         assert process.stdin is not None
+        # One that has died already says so by its status.
         with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
             stdin.write(json.dumps(self._settings.model_dump(mode="json", exclude={"token"})).encode())
         place.process, place.begun = process, time.monotonic()
@@ -152,7 +153,7 @@ class ApiProcesses:
 
     def _stop(self, sig: int, frame: FrameType | None) -> None:
         self._stopping = True
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # closed: it ends already
             os.write(self._wakeup_writer, b"x")
 
     @contextlib.contextmanager

@@ -19,12 +19,13 @@ MOST_HEAD_BYTES = 64 << 10
 class ProblemProtocol(HttpToolsProtocol):
     """uvicorn's protocol; beside that, it bounds a request's line and headers, which the parser keeps however
     long they are, and the fields after a body in chunks (trailers), which it takes for headers: those are
-    forgotten, for whoever stands before this server has not seen them when it passes the headers on."""
+    forgotten, for whoever stands before this server has not seen them when it passes the headers on. A
+    request says once for which Host it is."""
 
     _in_head = False
     _head_bytes = 0
     _other_ended = False
-    _too_long = False
+    _refusal: ServiceError | None = None
     _in_trailers = False
     _trailer_bytes = 0
 
@@ -70,15 +71,18 @@ class ProblemProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD_BYTES:
-            self._too_long = True
-            raise _too_large()  # the parser ends by it, and asks for the response below
+            self._refusal = _too_large()
+        else:
+            hosts = sum(name == b"host" for name, _ in self.headers)
+            self._refusal = _wrong_host(hosts, self.parser.get_http_version())
+        if self._refusal is not None:
+            raise self._refusal  # the parser ends by it, and asks for the response below
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(
-            _too_large()
-            if self._too_long
-            else NotHttp("what was sent is no HTTP/1.1 request: its line, a header or its framing is wrong")
+            self._refusal
+            or NotHttp("what was sent is no HTTP/1.1 request: its line, a header or its framing is wrong")
         )
 
     def _refuse(self, error: ServiceError) -> None:
@@ -108,6 +112,15 @@ class _OneReadAhead(FlowControl):
     def resume_reading(self) -> None:
         if not self._waiting:
             super().resume_reading()
+
+
+def _wrong_host(hosts: int, version: str) -> NotHttp | None:
+    """RFC 9112, section 3.2: two Host headers are refused, and so is a request of HTTP/1.1 without one."""
+    if hosts > 1:
+        return NotHttp(f"the header Host stands {hosts} times in the request; send it once")
+    if hosts == 0 and version == "1.1":
+        return NotHttp("the request has no header Host; send it once")
+    return None
 
 
 def _too_large() -> HeadTooLarge:

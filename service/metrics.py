@@ -156,7 +156,7 @@ class _FromDatabase:
             if time.monotonic() - self._read_at > _CENSUS_SECONDS:
                 try:
                     self._known = self._census()
-                except StoreError:
+                except StoreError:  # `readyz` says why; what cannot be counted is not shown
                     self._known = None
                 self._read_at = time.monotonic()
             return self._known

@@ -11,11 +11,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 import rfc8785
 
 from ..db.best_records import ForeignRecord, KeptSchedule, SearchState
+from ..db.checks import refuse_constant
 from ..db.errors import InvalidValue
 from ..db.schedule_store import ScheduleStore
 from ..db.words import FINAL_JOB_STATES
@@ -200,16 +201,12 @@ def read_line(line: str, reader: RecordReader) -> ForeignRecord:
 
 def _object(line: str) -> dict[str, Any]:
     try:
-        said = json.loads(line, parse_constant=_refuse)
+        said = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise BadLine(f"is not JSON: {error}") from None
     if not isinstance(said, dict):
         raise BadLine("is no JSON object")
     return said
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a JSON number")
 
 
 def _need(said: Mapping[str, Any], name: str, at: str = "") -> Any:

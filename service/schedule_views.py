@@ -44,7 +44,7 @@ class ChallengerView(View):
 
 
 class PinView(View):
-    """What somebody wants for a key; `trial` null: the default schedule."""
+    """What somebody wants for a key, and what is served; `trial` null: the default schedule."""
 
     workload: str
     target: str
@@ -64,7 +64,8 @@ class ScheduleView(View):
 
     `kind`: exact, same_family, transferred or default. The times are of trial `trial`: of a default schedule
     that was never measured there are none. `speedup`: the default schedule's time over this one, a lower
-    bound where `baseline.bound`. `dispersion`: (largest - smallest) / median of the samples.
+    bound where `baseline.bound`. `dispersion`: (largest - smallest) / median of the samples. `pin`: what is
+    pinned for the key; in a list of what is best-known it is served instead.
     """
 
     kind: str

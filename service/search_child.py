@@ -9,7 +9,6 @@ dies with its parent.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
 
 from .parent_death import die_with
@@ -26,16 +25,18 @@ def main(arguments: list[str] | None = None) -> int:
     if said.parent is not None:
         die_with(said.parent)
     # After the line above: loading the search takes a second, in which the parent may die.
-    from ..db import Conflict, StoreError, StoreUnavailable, open_store
+    from ..db import JobOver, StaleSearch, StoreError, StoreUnavailable, open_store
     from ..tuner.run import run_search
     from .search_ends import DATABASE_AWAY
 
     db = sys.stdin.read() if said.db == "-" else said.db
     try:
-        with open_store(db, create=False) as store, contextlib.suppress(Conflict):
+        with open_store(db, create=False) as store:
             job = run_search(store.job(said.job), store, said.epoch)
             if job.state == "waiting":
                 return WAITS
+    except (StaleSearch, JobOver):
+        return 0  # another search has begun, or somebody ended the job: nothing is left to do here
     except StoreError as error:
         # The last line is what the job's owner reads.
         print(error, file=sys.stderr, flush=True)

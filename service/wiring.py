@@ -150,5 +150,5 @@ def lacking(target: Target, hardware: Hardware) -> list[str]:
         return []
     try:
         return sorted(set(target.features) - hardware.cpu.features)
-    except TargetError:
+    except TargetError:  # the facts name no processor that is known: nobody can say what it lacks
         return []

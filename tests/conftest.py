@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from postgres_server import PostgresServer
 # another most of the time, and small matrices take several times as long.
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+# The background job of a shell ignores Ctrl-C, and so would all that it starts: a terminal's does not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from .factors import (
     panel_bytes,
     reachable,
     reuses,
+    tile_registers,
 )
 from .groups import Group
 from .lanes import lane_widths
@@ -196,7 +197,7 @@ class ContractionTiles(Tiling):
                 most_rows *= extent
             self.limit(f"{it.name} beyond its extent", size, extent + slack)
         self.accumulators = rows * vectors
-        most = self.target.vector_registers - 1
+        most = tile_registers(self.target.vector_registers)
         # Of a single row each vector is used where it is loaded.
         loaded_first = vectors if most_rows > 1 else poly(1)
         self.limit("registers", self.accumulators + loaded_first + 1, most)

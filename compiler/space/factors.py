@@ -9,6 +9,8 @@ from ..target import Target
 
 TILES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 REGISTERS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13, 14)
+#: Vector registers that are few: those of AVX2.
+FEW_REGISTERS = 16
 #: Emitted multiply-adds of one unrolled body; more only costs compile time and instruction cache.
 MAX_BODY = 260
 #: Operations of unrolled code, of which each function counts for several: up to 3 instructions each of floats
@@ -68,6 +70,12 @@ def smallest(extent: Poly) -> int:
     knobs = sorted(extent.knobs(), key=lambda k: k.name)
     every = cartesian(*(k.domain for k in knobs))
     return min(evaluate(extent, dict(zip(knobs, values, strict=True))) for values in every)
+
+
+def tile_registers(registers: int) -> int:
+    """How many of a target's vector registers a tile and what it reads may fill: of many, one is left for
+    what moves meanwhile; 4 rows of 3 vectors fill all of few, and are the fastest there."""
+    return registers if registers <= FEW_REGISTERS else registers - 1
 
 
 def reuses(rows: int, vectors: int, registers: int) -> bool:

@@ -15,10 +15,13 @@ from ..ir import Block, IterKind, PrimFunc
 from ..schedule import BlockRV, LoopRV
 from ..target import Target
 from .contraction_tiles import ContractionTiles
-from .factors import MAX_BODY, blocks, divisors
+from .factors import FEW_REGISTERS, MAX_BODY, blocks, divisors
 
 #: Steps of a block of the reduction, at least: fewer are not worth the additions to the panel of sums.
 LEAST_STEPS = 64
+#: The same where registers are few and a tile has four rows, so that each row of the other operand is read
+#: often: from the first-level cache, of which rows 4096 bytes apart share the sets, 8 to 12 ways each.
+LEAST_STEPS_OF_SMALL_TILES = 8
 #: At most: twice as many rows of a register tile of three vectors fill half of a second-level cache.
 MOST_STEPS = 1024
 #: Steps from which on a reduction is worth splitting.
@@ -34,13 +37,14 @@ def long_reduction(func: PrimFunc, main: Block, target: Target) -> int | None:
     if target.math != "reassoc" or len(steps) != 1:
         return None
     extent = main.iters[steps[0]].extent.const or 0
-    return steps[0] if extent >= LONG and _blocks(extent) else None
+    return steps[0] if extent >= LONG and _blocks(extent, target) else None
 
 
-def _blocks(extent: int) -> tuple[int, ...]:
+def _blocks(extent: int, target: Target) -> tuple[int, ...]:
     """Divisors, so that no step is masked."""
+    least = LEAST_STEPS if target.vector_registers > FEW_REGISTERS else LEAST_STEPS_OF_SMALL_TILES
     most = min(MOST_STEPS, extent // 2)
-    return blocks(tuple(d for d in divisors(extent, most) if d >= LEAST_STEPS))
+    return blocks(tuple(d for d in divisors(extent, most) if d >= least))
 
 
 class StagedTiles(ContractionTiles):
@@ -60,7 +64,7 @@ class StagedTiles(ContractionTiles):
         last = self.result_in_panel()
         packs, turned = self.place_operands()
         reduction = main.iters[step]
-        sizes = _blocks(reduction.extent.const or 0)
+        sizes = _blocks(reduction.extent.const or 0, self.target)
         size = self.knob(f"{reduction.name}_b", sizes)
         unroll = self.knob(f"{reduction.name}_u", divisors(gcd(*sizes), 8))
         loops = sch.get_loops(self.block)

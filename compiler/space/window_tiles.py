@@ -21,7 +21,7 @@ from ..target import Target
 from .accesses import operations
 from .ahead import constants_of, pack_ahead, packed_order
 from .compile import ColumnCompiler
-from .factors import MAX_BODY, WASTE, even_parts, smallest, steps_unrolled
+from .factors import MAX_BODY, WASTE, even_parts, smallest, steps_unrolled, tile_registers
 from .groups import Group
 from .lanes import lane_widths
 from .sketch import Constraint
@@ -245,7 +245,7 @@ class WindowTiles(Tiling):
         return self.sch.split(loop, [None, r, self.lanes], overlap=0 if self.choice.packed else 2)
 
     def limit_registers(self) -> None:
-        room = self.target.vector_registers - 1
+        room = tile_registers(self.target.vector_registers)
         held = self.vectors + 1 + self.beside
         if self.is_alone():
             # The weights of a window stay in registers, too, and rows that windows share.

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -133,6 +134,11 @@ def rival_query() -> Select[Any]:
     return select(*_EVIDENCE).select_from(_with_evidence(joined)).where(*SERVABLE)
 
 
+def listed_query() -> Select[Any]:
+    """What is best-known, with the texts of its keys and what is pinned in its place."""
+    return kept_query().add_columns(*_PINNED).outerjoin(pins, same_key(pins, schedules))
+
+
 def kept_query() -> Select[Any]:
     """What is best-known, with the texts of its keys."""
     query = standing_query().add_columns(
@@ -190,12 +196,20 @@ def _read(conn: Connection, query: Select[Any], key: Key) -> BestSchedule | None
 
 
 def best_of(row: Row[Any]) -> BestSchedule:
-    """The record of a row of one of the queries above. Damaged samples are none."""
+    """The record of a row of one of the queries above, as it is served. Damaged samples are none."""
+    return _schedule_of(row, _pin_of(row))
+
+
+def _pin_of(row: Row[Any]) -> Pin | None:
     said = row._mapping
-    pin = None
-    if said.get("pinned") is not None:
-        key = row.workload, row.target, row.hardware
-        pin = Pin(*key, said["pinned_trial"], said["note"], said["pinned_by"], said["pinned_at"])
+    if said.get("pinned") is None:
+        return None
+    key = row.workload, row.target, row.hardware
+    return Pin(*key, said["pinned_trial"], said["note"], said["pinned_by"], said["pinned_at"])
+
+
+def _schedule_of(row: Row[Any], pin: Pin | None) -> BestSchedule:
+    said = row._mapping
     off = pin is not None and pin.trial is None
     confirmation = challenger = baseline = None
     if said.get("confirmed_by") is not None and said["standing"] == row.trial:
@@ -231,8 +245,9 @@ def best_of(row: Row[Any]) -> BestSchedule:
 
 
 def kept_of(row: Row[Any]) -> KeptSchedule:
+    """What is pinned is said of a schedule, and changes nothing of it."""
     return KeptSchedule(
-        schedule=best_of(row),
+        schedule=replace(_schedule_of(row, None), pin=_pin_of(row)),
         name=row.name,
         program=row.program,
         script=row.script,

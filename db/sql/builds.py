@@ -1,6 +1,6 @@
 """Builds: which artifacts are wanted, who makes them, and what came of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, or_, select, update
@@ -13,7 +13,7 @@ from ..words import FAILURE_KINDS
 from .clock import now_of
 from .digest import sha256_of
 from .part import Part, new_id, upsert
-from .run_only import DATA, PROGRAM, fail_unbuildable, has_built, of_data, of_program, runs_only, wanted
+from .run_only import DATA, PROGRAM, built_for, fail_unbuildable, of_data, of_program, runs_only, wanted
 from .tables import artifacts, builds, jobs, targets, trials, workloads
 
 _IN_USE_SECONDS = 3600.0
@@ -100,9 +100,9 @@ class BuildPart(Part):
                 conn.execute(update(artifacts).where(artifacts.c.sha256 == sha256).values(used_at=now))
         return bytes(row.data)
 
-    def has_built(self, hardware: str) -> bool:
+    def built_for(self, kinds: Collection[str]) -> set[str]:
         with self._database.read() as conn:
-            return has_built(conn, hardware)
+            return built_for(conn, kinds)
 
     def build_counts(self) -> BuildCounts:
         with self._database.read() as conn:

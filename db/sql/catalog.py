@@ -1,5 +1,6 @@
 """Workloads, targets and kinds of hardware."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row, Table, select, update
@@ -24,6 +25,11 @@ class CatalogPart(Part):
         with self._database.read() as conn:
             return Workload(**require(conn, workloads, "workload", key)._mapping)
 
+    def workloads(self, keys: Collection[str]) -> list[Workload]:
+        with self._database.read() as conn:
+            rows = conn.execute(select(workloads).where(workloads.c.key.in_(keys)).order_by(workloads.c.key))
+            return [Workload(**row._mapping) for row in rows]
+
     def put_target(self, key: str, description: str) -> Target:
         check_text("key", key)
         check_json("description", description)
@@ -38,6 +44,11 @@ class CatalogPart(Part):
     def target(self, key: str) -> Target:
         with self._database.read() as conn:
             return Target(**require(conn, targets, "target", key)._mapping)
+
+    def targets(self, keys: Collection[str]) -> list[Target]:
+        with self._database.read() as conn:
+            rows = conn.execute(select(targets).where(targets.c.key.in_(keys)).order_by(targets.c.key))
+            return [Target(**row._mapping) for row in rows]
 
     def put_hardware(self, key: str, facts: str) -> Hardware:
         check_text("key", key)

@@ -1,13 +1,12 @@
 """Results that are not believed: of which workers, since when, and what is best-known without them."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from .belief import is_doubted
 from .locks import lock_best, lock_lease_of
-from .offers import end_doubted_pins, restore_best
+from .offers import end_doubted_pins, key_of, restore_best
 from .tables import attempts, doubts, jobs, leases, schedules, trials
 
 Key = tuple[str, str, str]
@@ -78,7 +77,7 @@ def _keys_doubted(conn: Connection) -> list[Key]:
         .where(is_doubted())
         .order_by(schedules.c.workload, schedules.c.target, schedules.c.hardware)
     )
-    return [_key(row) for row in rows]
+    return [key_of(row) for row in rows]
 
 
 def _keys_measured(conn: Connection, worker: str) -> list[Key]:
@@ -92,8 +91,4 @@ def _keys_measured(conn: Connection, worker: str) -> list[Key]:
         .distinct()
         .order_by(jobs.c.workload, jobs.c.target, jobs.c.hardware)
     )
-    return [_key(row) for row in rows]
-
-
-def _key(row: Any) -> Key:
-    return row.workload, row.target, row.hardware
+    return [key_of(row) for row in rows]

@@ -1,10 +1,11 @@
 """Health checks of workers, and their baselines in each job."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
 from ..checks import check_json, check_limit, check_text, check_word
 from ..fleet_records import Worker
@@ -62,18 +63,22 @@ class HealthPart(Part):
             return last_sound(conn, worker_id)
 
     def baselines(self, job_id: str) -> list[WorkerBaseline]:
-        columns = (
-            workers.c.name if f.name == "name" else job_baselines.c[f.name] for f in fields(WorkerBaseline)
-        )
-        query = (
-            select(*columns)
-            .join_from(job_baselines, workers, job_baselines.c.worker == workers.c.id)
-            .where(job_baselines.c.job == job_id)
-            .order_by(workers.c.name)
-        )
         with self._database.read() as conn:
             job_row(conn, job_id)
-            return [WorkerBaseline(**row._mapping) for row in conn.execute(query)]
+            return [WorkerBaseline(**row._mapping) for row in conn.execute(baselines_query([job_id]))]
+
+
+def baselines_query(job_ids: Sequence[str]) -> Select[Any]:
+    """What `WorkerBaseline` holds, of these jobs, by the worker's name."""
+    columns = (
+        workers.c.name if f.name == "name" else job_baselines.c[f.name] for f in fields(WorkerBaseline)
+    )
+    return (
+        select(*columns)
+        .join_from(job_baselines, workers, job_baselines.c.worker == workers.c.id)
+        .where(job_baselines.c.job.in_(job_ids))
+        .order_by(workers.c.name)
+    )
 
 
 def note_baseline(

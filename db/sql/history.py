@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, exists, insert, s
 
 from ..checks import PROGRAM, check_features, check_int, check_json, check_limit, check_text
 from ..errors import NotFound
-from ..records import Known, PastSearch, PastTrial
+from ..records import PastSearch, PastTrial
 from ..words import OPEN_OUTCOMES
 from .belief import is_doubted
 from .catalog import require
@@ -117,13 +117,6 @@ class HistoryPart(Part):
         with self._database.read() as conn:
             job_row(conn, job_id)
             return _kept(conn, job_id)
-
-    def known(self, job_id: str) -> Known:
-        query = select(warm_starts.c.known, warm_starts.c.best).where(warm_starts.c.job == job_id)
-        with self._database.read() as conn:
-            job_row(conn, job_id)
-            row = conn.execute(query).one_or_none()
-        return Known(0, None) if row is None else Known(row.known, row.best)
 
 
 def _kept(conn: Connection, job_id: str) -> str | None:

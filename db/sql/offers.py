@@ -64,7 +64,8 @@ def evidence(conn: Connection, trial_id: str) -> Row[Any] | None:
     return conn.execute(_trials_with_keys().where(trials.c.id == trial_id)).one_or_none()
 
 
-def key_of(row: Row[Any]) -> Key:
+def key_of(row: Any) -> Key:
+    """Of a row that has the three columns."""
     return row.workload, row.target, row.hardware
 
 

@@ -1,6 +1,7 @@
 """Trials that devices without a compiler measure: they wait for two artifacts, the program of their candidate
 and the data of their workload."""
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, or_, select
@@ -9,7 +10,7 @@ from ..fleet_store import MAX_LEASE_ITEMS
 from ..records import Settlement
 from ..words import OPEN_OUTCOMES, PRESENT_STATES
 from .retimings import close_retiming
-from .tables import artifacts, builds, jobs, retimings, trials, workers
+from .tables import artifacts, builds, hardware, jobs, retimings, trials, workers
 from .trial_rows import fail_trial
 
 PROGRAM, DATA = builds.alias("program_builds"), builds.alias("data_builds")
@@ -62,16 +63,18 @@ def runs_only() -> ColumnElement[bool]:
     return jobs.c.hardware.in_(there)
 
 
-def has_built(conn: Connection, hardware: str) -> bool:
+def built_for(conn: Connection, kinds: Collection[str]) -> set[str]:
+    """The kinds of hardware for which a queued trial has its artifacts, or cannot have them."""
     query = _with_builds(select(trials.c.id)).where(
-        wanted(jobs.c.hardware == hardware),
+        wanted(jobs.c.hardware == hardware.c.key),
         or_(
             PROGRAM.c.state == "failed",
             DATA.c.state == "failed",
             (PROGRAM.c.state == "done") & (DATA.c.state == "done"),
         ),
     )
-    return conn.execute(query.limit(1)).first() is not None
+    found = select(hardware.c.key).where(hardware.c.key.in_(kinds), query.correlate(hardware).exists())
+    return set(conn.execute(found).scalars())
 
 
 def fail_unbuildable(conn: Connection, hardware: ColumnElement[bool], now: float) -> None:

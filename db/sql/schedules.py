@@ -15,6 +15,7 @@ from .best_rows import (
     best_of,
     kept_of,
     kept_query,
+    listed_query,
     of_key,
     read_best,
     read_frozen,
@@ -72,7 +73,7 @@ class SchedulePart(Part):
     def kept(self, after: str | None = None, limit: int = 100) -> Page[KeptSchedule]:
         check_limit(limit)
         columns = schedules.c.workload, schedules.c.target, schedules.c.hardware
-        query = kept_query().order_by(*columns).limit(limit + 1)
+        query = listed_query().order_by(*columns).limit(limit + 1)
         if after is not None:
             query = query.where(tuple_(*columns) > tuple_(*_key_in(after)))
         with self._database.read() as conn:

@@ -63,15 +63,24 @@ class Schema:
     def downgrade(self, database: Database, to: str) -> tuple[str, str]:
         """The versions before and after; InvalidValue for one that is not before. All or nothing."""
         with database.migrate() as conn:
-            version = self.version(database, conn)
-            if version is None:
-                raise SchemaError(f"{database.name} is empty: it has no schema to go back from")
-            if version > self.head:
-                raise SchemaError(self._advice(database, version))
-            if not (to.isdigit() and len(to) == len(self.head) and "0001" <= to <= version):
-                raise InvalidValue("to", f"must be a schema between 0001 and {version}, not {to!r}")
+            version = self._version_before(database, conn, to)
             self.move(conn, version, to)
         return version, to
+
+    def check_downgrade(self, database: Database, to: str) -> None:
+        """Raises what `downgrade` would raise, and changes nothing."""
+        with database.read() as conn:
+            self._version_before(database, conn, to)
+
+    def _version_before(self, database: Database, conn: Connection, to: str) -> str:
+        version = self.version(database, conn)
+        if version is None:
+            raise SchemaError(f"{database.name} is empty: it has no schema to go back from")
+        if version > self.head:
+            raise SchemaError(self._advice(database, version))
+        if not (to.isdigit() and len(to) == len(self.head) and "0001" <= to <= version):
+            raise InvalidValue("to", f"must be a schema between 0001 and {version}, not {to!r}")
+        return version
 
     def move(self, conn: Connection, version: str | None, to: str) -> None:
         """From one version (None: no tables) to another, of which `base` has no tables."""

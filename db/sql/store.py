@@ -26,7 +26,7 @@ from .schedules import SchedulePart
 from .schema import SCHEMA, Schema
 from .service import ServicePart
 from .serving import ServingPart
-from .stalls import StallPart
+from .summaries import SummaryPart
 from .tokens import TokenPart
 from .trials import TrialPart
 from .worker_control import WorkerControlPart
@@ -49,13 +49,13 @@ class SqlStore(
     WorkerPart,
     WorkerControlPart,
     LeasePart,
-    StallPart,
     HealthPart,
     TokenPart,
     PruningPart,
     ServicePart,
     ServingPart,
     BuildPart,
+    SummaryPart,
 ):
     """Implements `Store`. Safe to use from several threads and processes, not across a fork."""
 
@@ -110,6 +110,15 @@ def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
     try:
         database.prepare()
         return schema.upgrade(database)
+    finally:
+        database.close()
+
+
+def check_downgrade(url: str, to: str, schema: Schema = SCHEMA) -> None:
+    """See `tilewright.db.check_downgrade`."""
+    database = database_of(url, create=False)
+    try:
+        schema.check_downgrade(database, to)
     finally:
         database.close()
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from ..errors import NotFound
 from ..records import Settlement, Trial
-from ..words import UNMEASURED_OUTCOMES, Outcome
+from ..words import OPEN_OUTCOMES, OUTCOMES, UNMEASURED_OUTCOMES, Outcome
 from .offers import note_baseline, offer_all
 from .tables import jobs, trials, workers
 
@@ -62,6 +62,17 @@ def trial_row(conn: Connection, trial: str, lock: bool = False) -> Row[Any]:
     if row is None:
         raise NotFound("trial", trial)
     return row
+
+
+def counts_of(conn: Connection, job_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Of each job: its trials of each outcome, and `settled`, as `TrialStore.trial_counts` says."""
+    query = select(trials.c.job, trials.c.outcome, func.count()).where(trials.c.job.in_(job_ids))
+    counts = {job_id: dict.fromkeys(map(str, OUTCOMES), 0) for job_id in job_ids}
+    for job_id, outcome, count in conn.execute(query.group_by(trials.c.job, trials.c.outcome)):
+        counts[job_id][outcome] = count
+    for of_job in counts.values():
+        of_job["settled"] = sum(n for word, n in of_job.items() if word not in OPEN_OUTCOMES)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from ..checks import check_int, check_limit, check_settlement, check_trial
 from ..errors import Conflict, InvalidValue, SettlementMismatch
 from ..records import NewTrial, Settlement, Trial
-from ..words import OPEN_OUTCOMES, OUTCOMES
 from .belief import is_doubted
 from .clock import now_of
 from .digest import digest_of
 from .job_rows import job_row, searched_row
 from .part import Part
 from .tables import attempts, jobs, trials
-from .trial_rows import TRIAL_COLUMNS, id_of_trial, trial_of, trial_row, write_result
+from .trial_rows import TRIAL_COLUMNS, counts_of, id_of_trial, trial_of, trial_row, write_result
 from .turns import enter, is_idle
 
 _NO_RESULT = {
@@ -56,12 +55,9 @@ class TrialPart(Part):
             return trial_of(trial_row(conn, trial_id))
 
     def trial_counts(self, job_id: str) -> dict[str, int]:
-        query = select(trials.c.outcome, func.count()).where(trials.c.job == job_id)
         with self._database.read() as conn:
             job_row(conn, job_id)
-            found = {outcome: count for outcome, count in conn.execute(query.group_by(trials.c.outcome))}
-        counts = {str(outcome): found.get(outcome, 0) for outcome in OUTCOMES}
-        return counts | {"settled": sum(n for word, n in counts.items() if word not in OPEN_OUTCOMES)}
+            return counts_of(conn, [job_id])[job_id]
 
     def top_trials(self, job_id: str, limit: int = 1) -> list[Trial]:
         check_limit(limit)
@@ -71,14 +67,6 @@ class TrialPart(Part):
             job_row(conn, job_id)
             rows = conn.execute(query.order_by(trials.c.seconds, trials.c.number).limit(limit))
             return [trial_of(row) for row in rows]
-
-    def crowned_trial(self, job_id: str) -> Trial | None:
-        won = trials.c.job == job_id, trials.c.first_seconds.is_not(None), ~is_doubted()
-        query = select(*TRIAL_COLUMNS).where(*won).order_by(trials.c.seconds, trials.c.number).limit(1)
-        with self._database.read() as conn:
-            job_row(conn, job_id)
-            row = conn.execute(query).one_or_none()
-            return None if row is None else trial_of(row)
 
     def settle_local(self, job_id: str, epoch: int, trial_number: int, settlement: Settlement) -> Trial:
         check_settlement(settlement)

@@ -11,6 +11,8 @@ enough, 5 superseded by a newer session of this name, 6 a file or folder that wa
 name was removed, 7 version refused, 8 another worker has the processors, 64 wrong usage.
 """
 
+from __future__ import annotations
+
 import argparse
 import contextlib
 import ctypes
@@ -89,6 +91,14 @@ FEATURES = {
         "zfhmin": "zfhmin", "zfh": "zfh", "zvfhmin": "zvfhmin", "zvfh": "zvfh",
     },
 }  # fmt: skip
+
+# Machines by their numbers in ELF, and code for Linux that ends with status 0.
+ELF_MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
+ENDINGS = {
+    "x86_64": "31ffb83c0000000f05",  # xor edi, edi; mov eax, 60; syscall
+    "aarch64": "000080d2a80b80d2010000d4",  # mov x0, 0; mov x8, 93; svc 0
+    "riscv64": "130500009308d00573000000",  # li a0, 0; li a7, 93; ecall
+}
 
 
 class Trouble(Exception):
@@ -181,6 +191,80 @@ def hardware_key(facts: dict[str, Any]) -> str:
     identity = {name: facts.get(name) for name in KEY_FIELDS}
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def instruction_set(program: str) -> str | None:
+    """That of an executable in ELF, by its header; None of a file that is none."""
+    with open(program, "rb") as file:
+        head = file.read(20)
+    if len(head) < 20 or head[:6] != b"\x7fELF\x02\x01":
+        return None
+    number = struct.unpack_from("<H", head, 18)[0]
+    return ELF_MACHINES.get(number, f"machine {number}")
+
+
+def check_emulator(prefix: list[str], facts: dict[str, Any], path: str, folder: str) -> None:
+    """Raises Stop unless the emulator runs programs for the architecture of these facts, read from `path`."""
+    wanted, name = facts["architecture"], os.path.basename(prefix[0])
+    if wanted not in ENDINGS:
+        known = ", ".join(ENDINGS)
+        raise Stop(
+            SETTING, f"no programs are made for the architecture {wanted!r} in {path}, but for {known}"
+        )
+    said = {each: why_not_run(prefix, each, folder) for each in (wanted, *ENDINGS)}
+    if said[wanted] is None:
+        return
+    others = [each for each in ENDINGS if said[each] is None]
+    words = f"it says {said[wanted]!r}"
+    if others:
+        words = f"its programs are for {', '.join(others)}: name such a device's facts, or another emulator"
+    raise Stop(SETTING, f"{name} runs no programs for {wanted}, the architecture in {path}; {words}")
+
+
+def why_not_run(prefix: list[str], architecture: str, folder: str) -> str | None:
+    """What is said of the least program for an architecture, in place of its end with status 0."""
+    code = bytes.fromhex(ENDINGS[architecture])
+    number = next(number for number, name in ELF_MACHINES.items() if name == architecture)
+    base, head = 0x400000, 64 + 56
+    size = head + len(code)
+    header = struct.pack(
+        "<4sBBBB8xHHIQQQIHHHHHH",
+        b"\x7fELF",
+        2,
+        1,
+        1,
+        0,
+        2,
+        number,
+        1,
+        base + head,
+        64,
+        0,
+        0,
+        64,
+        56,
+        1,
+        0,
+        0,
+        0,
+    )
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 1 << 16)
+    path = os.path.join(folder, "trial")
+    with open(path, "wb") as file:
+        file.write(header + segment + code)
+    os.chmod(path, 0o555)
+    try:
+        done = subprocess.run(
+            [*prefix, path], stdin=subprocess.DEVNULL, capture_output=True, env={}, timeout=TIMEOUT_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    finally:
+        os.unlink(path)
+    if done.returncode == 0:
+        return None
+    words = (done.stderr or done.stdout).decode(errors="replace").strip()[-400:]
+    return words or f"status {done.returncode}"
 
 
 # ---- the server ---------------------------------------------------------------------------------------
@@ -601,6 +685,11 @@ class Runner:
             program = os.path.join(self.folder, "program")
             self.server.fetch(item["program"], program)
             os.chmod(program, 0o555)
+            is_for, here = instruction_set(program), self.hello["hardware"]["architecture"]
+            if is_for not in (None, here):
+                os.unlink(program)
+                words = f"the program is for {is_for}, another instruction set than this device's, {here}; "
+                return Failed("run_error", words + "it was not run: submit the job for the device's target")
             return program, data
         except Trouble as trouble:
             if trouble.code in FATAL or not trouble.code:
@@ -736,6 +825,8 @@ def start(said: argparse.Namespace) -> int:
             lock = held.enter_context(open(os.path.join(folder, "lock"), "w"))
             fcntl.flock(lock, fcntl.LOCK_EX)
             os.chmod(folder, 0o755)  # an unprivileged child runs what lies there
+            if prefix:
+                check_emulator(prefix, facts, said.facts, folder)
             return Runner(Server(said.url, token), hello, prefix, folder).run()
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -91,12 +91,13 @@ def list_best(
     where: Place,
     as_json: AsJson = False,
 ) -> None:
-    """All best-known schedules, in the order of their keys."""
+    """All best-known schedules, in the order of their keys, and which row, or the default schedule, is pinned
+    and served in their place."""
     with opened(where) as source:
         views = list(source.schedules())
 
     def human() -> str:
-        columns = ["workload", "target", "hardware", "trial", "time", "speed-up", "confirmed"]
+        columns = ["workload", "target", "hardware", "trial", "time", "speed-up", "confirmed", "pinned"]
         return table(columns, [_row(view) for view in views])
 
     show([view.model_dump() for view in views], as_json, human)
@@ -155,7 +156,13 @@ def _near(store: Any, func: Any, target: str, hardware: str, kinds: tuple[str, .
 
 def _row(view: ScheduleView) -> list[str]:
     keys = [view.workload[:12], view.target[:12], view.hardware[:12]]
-    return [*keys, view.trial or "", _time(view), _faster(view), "yes" if view.confirmed else "no"]
+    confirmed = "yes" if view.confirmed else "no"
+    return [*keys, view.trial or "", _time(view), _faster(view), confirmed, _pinned(view)]
+
+
+def _pinned(view: ScheduleView) -> str:
+    """What is served in the place of a best-known schedule."""
+    return "" if view.pin is None else view.pin.trial or "default"
 
 
 def _time(view: ScheduleView) -> str:

@@ -41,9 +41,11 @@ def downgrade(
 ) -> None:
     """Bring the database back to an older schema; what that one has no place for is lost. No server may
     use it meanwhile."""
+    from ...db import check_downgrade
     from ...db import downgrade as downgrade_database
 
     url = _database(db)
+    check_downgrade(url, to)  # nobody is asked about what cannot be
     confirm(yes, f"{shown(url)} loses what schema {to} has no place for; make a backup first. Go on?")
     before, after = downgrade_database(url, to)
     human = f"{shown(url)}: schema {before} to {after}"

@@ -59,7 +59,7 @@ def create_jobs(body: BatchRequest, request: Request, context: Ctx, who: CanWrit
     jobs = [one.store(context.store, context.settings, who.id, trace_id) for one in found]
     context.refuse_over_quota(who)
     context.dispatcher.wake()
-    return BatchView(jobs=[context.presenter.job(job) for job in jobs])
+    return BatchView(jobs=context.presenter.jobs(jobs))
 
 
 @router.get("")
@@ -74,7 +74,7 @@ def list_jobs(
     listing = f"jobs:{state or ''}"
     page = context.store.jobs(state, paging.decode(listing, page_token), page_size)
     return JobsView(
-        jobs=[context.presenter.job(job) for job in page.items],
+        jobs=context.presenter.jobs(page.items),
         next_page_token=paging.encode(listing, page.next),
     )
 

@@ -95,7 +95,7 @@ async def take_lease(body: Call, request: Request, context: Ctx, _: IsWorker) ->
             continue
         if not await context.work.turn(worker, min(_STATE_SEEN, left)):
             continue
-        if worker.run_only and not await run_in_threadpool(context.store.has_built, worker.hardware):
+        if worker.run_only and not await run_in_threadpool(context.store.built_for, [worker.hardware]):
             await asyncio.sleep(min(_BUILD_TAKES, left))
             continue
         lease = await claim()

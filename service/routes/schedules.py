@@ -94,7 +94,7 @@ def list_schedules(
     page_size: PageSize = 50,
     page_token: PageToken = None,
 ) -> SchedulesView:
-    """All best-known schedules, in the order of their keys."""
+    """All best-known schedules, in the order of their keys; `pin` says where something else is served."""
     place = decode("schedules", page_token)
     page = context.store.kept(None if place is None else json.dumps(place.split("_")), page_size)
     views = [schedule_view(kept.schedule) for kept in page.items]

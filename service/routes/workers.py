@@ -104,7 +104,7 @@ def read_health(worker_id: str, context: Ctx, _: CanReadWorkers) -> HealthChecks
 def list_workers(context: Ctx, _: CanReadWorkers) -> WorkersView:
     """All workers but retired ones, by name."""
     now = context.store.now()
-    return WorkersView(workers=[context.presenter.worker(w, now) for w in context.store.workers()])
+    return WorkersView(workers=context.presenter.workers(context.store.workers(), now))
 
 
 @router.get("/{worker}")

@@ -17,14 +17,7 @@ import pytest
 from tilewright.service.client import Client
 from tilewright.service.views import JobView
 
-# A shell's background job ignores Ctrl-C, and so would its children: a terminal's do not.
-_MAIN = """
-import signal
-from tilewright.service.cli import main
-signal.signal(signal.SIGINT, signal.default_int_handler)
-main()
-"""
-TILEWRIGHT = [sys.executable, "-c", _MAIN]
+TILEWRIGHT = [sys.executable, "-c", "from tilewright.service.cli import main; main()"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 

@@ -41,7 +41,7 @@ class Proxy:
         self._ledger = ledger
         self._weather: Weather = "calm"
         self._random = random.Random(seed)
-        self._open: set[asyncio.StreamWriter] = set()
+        self._open: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
         self._loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
@@ -72,11 +72,12 @@ class Proxy:
         self._loop.run_forever()
         server.close()
         self._abort_all()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self._loop.run_until_complete(asyncio.sleep(0))  # for what their ends have scheduled
+        # A connection that was taken as the server closed has a task later than the others.
+        while left := asyncio.all_tasks(self._loop):
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(asyncio.sleep(0))  # for what their ends have scheduled
         self._loop.close()
 
     def _abort_all(self) -> None:
@@ -84,7 +85,8 @@ class Proxy:
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+        # With its task, of which the loop itself keeps no more than a weak reference.
+        self._open[writer] = asyncio.current_task()
         upstream = None
         # A connection that breaks, on either side, is what this is for.
         with contextlib.suppress(OSError, EOFError, asyncio.LimitOverrunError, asyncio.CancelledError):
@@ -94,7 +96,7 @@ class Proxy:
                     while await self._exchange(reader, writer, answers, upstream):
                         pass
             finally:
-                self._open.discard(writer)
+                del self._open[writer]
                 writer.transport.abort()
                 if upstream is not None:
                     upstream.transport.abort()

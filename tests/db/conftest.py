@@ -14,6 +14,7 @@ from tilewright.db.best_records import BestSchedule
 from tilewright.db.fleet_records import Lease, LeaseItem, NewWorker, Worker
 from tilewright.db.records import Job, NewJob, NewTrial, Settlement, Trial
 from tilewright.db.sql import sqlite_database
+from tilewright.db.summary_records import JobSummary
 
 MOMENT = 0.05
 ONLY_SQLITE = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
@@ -78,6 +79,9 @@ class Scene:
 
     def best(self, hardware: str = "h") -> BestSchedule | None:
         return self.store.best("w", "t", hardware)
+
+    def summary(self, job: Job, silence: float = 60.0) -> JobSummary:
+        return self.store.job_summaries([job.id], silence)[job.id]
 
     def outcomes(self, job: Job) -> list[str]:
         return [trial.outcome for trial in self.store.trials(job.id)]

@@ -47,12 +47,12 @@ FAILED = BuildResult(failure_kind="build_error", failure_message="no code", fail
 def test_a_device_that_only_runs_is_given_no_trial_before_its_artifacts_are_there(scene: Scene) -> None:
     scene.searched(1)
     board = device(scene)
-    assert scene.claims_nothing(board) and not scene.store.has_built("h")
+    assert scene.claims_nothing(board) and not scene.store.built_for(["h"])
     data, program = scene.store.claim_builds("b", 16, 30.0)
     made = build(scene, data)
-    assert scene.claims_nothing(board) and not scene.store.has_built("h")
+    assert scene.claims_nothing(board) and not scene.store.built_for(["h"])
     code = build(scene, program)
-    assert scene.store.has_built("h")
+    assert scene.store.built_for(["h", "h2"]) == {"h"}
     (item,) = scene.claim(board).items
     said = (item.program_sha256, item.program_bytes, item.data_sha256, item.data_bytes)
     assert said == (code, len(scene.store.artifact(code)), made, len(scene.store.artifact(made)))
@@ -125,7 +125,7 @@ def test_what_failed_before_fails_in_a_later_job_without_another_build(scene: Sc
     scene.store.settle_build("b", program.build, program.attempt, FAILED)
     later = scene.searched(1)
     assert scene.store.claim_builds("b", 16, 30.0) == []
-    assert scene.store.has_built("h")
+    assert scene.store.built_for(["h", "h2"]) == {"h"}
     assert scene.claims_nothing(board)
     assert scene.outcomes(later) == ["build_error"]
 

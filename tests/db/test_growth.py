@@ -167,8 +167,7 @@ def queries(store):
 def of_a_large_job(store):
     best = store.best("w0", "t", "h").trial
     return {
-        "crowned trial": lambda: store.crowned_trial(job_id(0)),
-        "doubts of a job": lambda: store.job_doubts(job_id(0)),
+        "summary of a job": lambda: store.job_summaries([job_id(0)], 60.0),
         "trials by id": lambda: store.past_trials_by_id([best]),
         "retire": lambda: store.retire(best, "does not replay"),
         "extend": lambda: store.extend_job(job_id(0), trials=100_000),

@@ -126,11 +126,13 @@ def test_a_damaged_trial_is_given_as_it_is_stored(scene):
 def test_what_a_search_began_with_is_kept_once(scene):
     job = scene.searched(0)
     assert scene.store.warm_start(job.id) is None
-    assert scene.store.known(job.id) == Known(0, None)
+    assert scene.summary(job).known == Known(0, None)
     best = f"{tuned(scene, [1.0]).id}.0"
     assert scene.store.put_warm_start(job.id, 1, '{"a": 1}', known=3, best=best) == '{"a": 1}'
     assert scene.store.put_warm_start(job.id, 1, '{"b": 2}') == '{"a": 1}'
-    assert (scene.store.warm_start(job.id), scene.store.known(job.id)) == ('{"a": 1}', Known(3, best))
+    found = scene.summary(job)
+    assert (scene.store.warm_start(job.id), found.known) == ('{"a": 1}', Known(3, best))
+    assert found.known_best == scene.store.trial(best)
 
 
 def test_an_older_search_or_one_that_is_over_keeps_nothing(scene):

@@ -28,6 +28,15 @@ def test_a_pinned_trial_is_served_whatever_is_faster(scene, job):
     assert scene.store.pins() == [pin]
 
 
+@pytest.mark.parametrize("pinned", [0, None])
+def test_a_list_names_a_pin_beside_what_is_best_known(scene, job, pinned):
+    (before,) = scene.store.kept().items
+    pin = scene.store.pin(*KEY, None if pinned is None else f"{job.id}.{pinned}", "drift", "ann")
+    (kept,) = scene.store.kept().items
+    assert before.schedule.pin is None
+    assert kept == replace(before, schedule=replace(before.schedule, pin=pin))
+
+
 def test_a_pin_takes_the_place_of_another_and_ends(scene, job):
     for trial in (f"{job.id}.0", None):
         scene.store.pin(*KEY, trial)

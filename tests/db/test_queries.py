@@ -75,6 +75,7 @@ LOOKUPS = {
     "trial": lambda scene, job: scene.store.trial(f"{job.id}.7"),
     "trial_counts": lambda scene, job: scene.store.trial_counts(job.id),
     "jobs": lambda scene, job: scene.store.jobs(limit=50),
+    "job_summaries": lambda scene, job: scene.store.job_summaries([job.id], 60.0),
     "events": lambda scene, job: scene.store.events(job.id, after=1),
     "last event of a kind": lambda scene, job: scene.store.last_event(job.id, "best"),
     "token_by_secret": lambda scene, job: scene.store.token_by_secret("x"),

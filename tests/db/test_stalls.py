@@ -5,11 +5,12 @@ import time
 import pytest
 
 from tilewright.db.fleet_records import Stall
+from tilewright.db.summary_records import ResultDoubt
 
 
 def stall(scene, job, silence=0.02):
     time.sleep(0.05)
-    return scene.store.stall(job.id, silence)
+    return scene.summary(job, silence).stall
 
 
 def test_a_stalled_job_names_the_trial_that_runs_and_its_worker(scene):
@@ -54,7 +55,7 @@ def test_what_was_heard_of_lately_is_not_stalled(scene, success, progress):
     else:
         scene.store.pause_job(job.id)
         scene.store.resume_job(job.id)
-    assert (scene.store.stall(job.id, 30.0), scene.store.stall(job.id, 1e-6) is None) == (None, False)
+    assert (scene.summary(job, 30.0).stall, scene.summary(job, 1e-6).stall is None) == (None, False)
 
 
 @pytest.mark.parametrize("state", ["waiting", "paused", "cancelled"])
@@ -74,7 +75,7 @@ def test_a_job_tells_whose_results_do_not_count(scene, success):
     for name, count in (("bad", 2), ("good", 1)):
         lease = scene.claim(scene.worker(name), count)
         scene.store.settle(lease.id, [success(item) for item in lease.items])
-    assert scene.store.job_doubts(job.id) == []
+    assert scene.summary(job).doubts == ()
     bad = scene.store.find_worker("bad")
     change = scene.store.quarantine_worker(bad.id, "the server", "its golden kernel is 1.3 times slower")
-    assert scene.store.job_doubts(job.id) == [("bad", change.worker.reason, 2)]
+    assert scene.summary(job).doubts == (ResultDoubt("bad", change.worker.reason, 2),)

@@ -15,6 +15,7 @@ from tilewright.db import (
     SchemaError,
     backup,
     check,
+    check_downgrade,
     downgrade,
     open_store,
     restore,
@@ -203,8 +204,16 @@ def columns_of(url):
 def test_a_schema_that_is_not_before_is_refused(full):
     full.store.close()
     for to in ("0000", "9999", "base", "4"):
-        with pytest.raises(InvalidValue, match="must be a schema between 0001 and"):
-            downgrade(full.url, to)
+        for call in (check_downgrade, downgrade):
+            with pytest.raises(InvalidValue, match="must be a schema between 0001 and"):
+                call(full.url, to)
+
+
+def test_to_ask_whether_a_schema_is_before_changes_nothing(full):
+    full.store.close()
+    before = all_rows(full.url)
+    check_downgrade(full.url, "0001")
+    assert all_rows(full.url) == before
 
 
 def test_a_database_that_was_used_is_in_order(full):

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import composed
 import constants
+import programs
 
-from tilewright.compiler import te, topi
+from tilewright.compiler import te
 from tilewright.compiler.ir import PrimFunc
 
 
@@ -22,337 +23,6 @@ class Workload:
     sizes: tuple[Mapping[str, int], ...] = ()
 
 
-def _operator(**request: object) -> Callable[[], PrimFunc]:
-    return lambda: topi.create(request)
-
-
-def _unary(function: Callable[[te.Value], object], dtype: str, shape: tuple[int, ...] = (5, 13)) -> PrimFunc:
-    a = te.placeholder(shape, dtype, name="A")
-    b = te.compute(shape, lambda i, j: function(a[i, j]), name="B")
-    return te.create_prim_func([a, b], name="unary")
-
-
-def _binary(function: Callable[[te.Value, te.Value], object], dtype: str) -> PrimFunc:
-    a = te.placeholder((7, 11), dtype, name="A")
-    b = te.placeholder((7, 11), dtype, name="B")
-    c = te.compute((7, 11), lambda i, j: function(a[i, j], b[i, j]), name="C")
-    return te.create_prim_func([a, b, c], name="binary")
-
-
-def _bytes(left: str, right: str, wide: str = "int32") -> PrimFunc:
-    """Products of narrow rows, which processors add up two or four at a time."""
-    a, b = te.placeholder((4, 16), left, name="A"), te.placeholder((21, 16), right, name="B")
-    k = te.reduce_axis((0, 16), name="k")
-
-    def element(i: te.Index, j: te.Index) -> te.Value:
-        return te.sum(te.cast(a[i, k], wide) * te.cast(b[j, k], wide), axis=k)
-
-    return te.create_prim_func([a, b, te.compute((4, 21), element, name="C")], name="bytes")
-
-
-def _broadcast() -> PrimFunc:
-    a = te.placeholder((6, 1, 9), "float32", name="A")
-    b = te.placeholder((5, 1), "float32", name="B")
-    c = te.compute((6, 5, 9), lambda i, j, k: a[i, 0, k] * b[j, 0], name="C")
-    return te.create_prim_func([a, b, c], name="broadcast")
-
-
-def _stencil() -> PrimFunc:
-    a = te.placeholder((4, 15), "float32", name="A")
-    b = te.compute((4, 15), lambda i, j: a[i, j] * 2, name="B")
-    c = te.compute((4, 13), lambda i, j: b[i, j] + b[i, j + 1] + b[i, j + 2], name="C")
-    return te.create_prim_func([a, c], name="stencil")
-
-
-def _stencil2d() -> PrimFunc:
-    a = te.placeholder((9, 11), "int16", name="A")
-    b = te.compute((9, 11), lambda i, j: a[i, j] + 1, name="B")
-    c = te.compute(
-        (7, 9), lambda i, j: b[i, j + 1] + b[i + 2, j + 1] - b[i + 1, j] * b[i + 1, j + 2], name="C"
-    )
-    return te.create_prim_func([a, c], name="stencil2d")
-
-
-def _padded() -> PrimFunc:
-    """A stencil over an array with zeros around it."""
-    a = te.placeholder((5, 8), "float32", name="A")
-    p = te.compute(
-        (7, 10),
-        lambda i, j: te.if_then_else(
-            te.all(i >= 1, i < 6, j >= 1, j < 9), a[i - 1, j - 1], te.const(0, "float32")
-        ),
-        name="P",
-    )
-    c = te.compute((5, 8), lambda i, j: p[i, j] + p[i + 1, j + 1] * 4 - p[i + 2, j + 2], name="C")
-    return te.create_prim_func([a, c], name="padded")
-
-
-def _shifted() -> PrimFunc:
-    """Reads that are guarded in place, without a padded copy."""
-    a = te.placeholder((23,), "int32", name="A")
-    b = te.compute(
-        (23,),
-        lambda i: te.if_then_else(te.all(i >= 3, i < 21), a[i - 3] + a[i + 2], te.const(7, "int32")),
-        name="B",
-    )
-    return te.create_prim_func([a, b], name="shifted")
-
-
-def _flat(dtype: str) -> PrimFunc:
-    """Floor division and modulo in the indices."""
-    a = te.placeholder((6, 7), dtype, name="A")
-    b = te.compute((42,), lambda i: a[i // 7, i % 7] + 1, name="B")
-    c = te.compute((3, 14), lambda i, j: b[i * 14 + j] * 2, name="C")
-    return te.create_prim_func([a, c], name="flat")
-
-
-def _reduce(reducer: str, dtype: str, shape: tuple[int, int] = (5, 17)) -> PrimFunc:
-    a = te.placeholder(shape, dtype, name="A")
-    k = te.reduce_axis((0, shape[1]), name="k")
-    b = te.compute((shape[0],), lambda i: getattr(te, reducer)(a[i, k], axis=k), name="B")
-    return te.create_prim_func([a, b], name="reduce")
-
-
-def _whole(dtype: str = "float32") -> PrimFunc:
-    a = te.placeholder((13, 9), dtype, name="A")
-    i, j = te.reduce_axis((0, 13), name="i"), te.reduce_axis((0, 9), name="j")
-    b = te.compute((), lambda: te.sum(a[i, j], axis=[i, j]), name="B")
-    return te.create_prim_func([a, b], name="whole")
-
-
-def _columns() -> PrimFunc:
-    a = te.placeholder((19, 6), "int32", name="A")
-    k = te.reduce_axis((0, 19), name="k")
-    b = te.compute((6,), lambda j: te.max(a[k, j], axis=k), name="B")
-    return te.create_prim_func([a, b], name="columns")
-
-
-def _user_reducer() -> PrimFunc:
-    a = te.placeholder((4, 11), "int32", name="A")
-    k = te.reduce_axis((0, 11), name="k")
-    product = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="product")
-    b = te.compute((4,), lambda i: product(a[i, k], axis=k), name="B")
-    return te.create_prim_func([a, b], name="user_reducer")
-
-
-def _two_outputs() -> PrimFunc:
-    a = te.placeholder((6, 11), "int32", name="A")
-    low, high = te.compute((6, 11), lambda i, j: (a[i, j] - 1, a[i, j] * a[i, j]), name="B")
-    return te.create_prim_func([a, low, high], name="two_outputs")
-
-
-def _matmul(dtype: str, transpose: str, m: int = 5, n: int = 11, k: int = 7) -> PrimFunc:
-    a = te.placeholder((m, k) if transpose[0] == "n" else (k, m), dtype, name="A")
-    b = te.placeholder((k, n) if transpose[1] == "n" else (n, k), dtype, name="B")
-    r = te.reduce_axis((0, k), name="k")
-
-    def term(i: te.Index, j: te.Index) -> te.Value:
-        x = a[i, r] if transpose[0] == "n" else a[r, i]
-        y = b[r, j] if transpose[1] == "n" else b[j, r]
-        return te.sum(x * y, axis=r)
-
-    c = te.compute((m, n), term, name="C")
-    return te.create_prim_func([a, b, c], name="matmul")
-
-
-def _grouped_conv2d() -> PrimFunc:
-    x = te.placeholder((1, 4, 6, 5), "float32", name="X")
-    w = te.placeholder((6, 2, 3, 3), "float32", name="W")
-    c, u, v = (te.reduce_axis((0, e), name=s) for s, e in (("c", 2), ("u", 3), ("v", 3)))
-    y = te.compute(
-        (1, 6, 4, 3),
-        lambda n, o, i, j: te.sum(x[n, (o // 3) * 2 + c, i + u, j + v] * w[o, c, u, v], axis=[c, u, v]),
-        name="Y",
-    )
-    return te.create_prim_func([x, w, y], name="grouped")
-
-
-def _conv1d(stride: int, dilation: int) -> PrimFunc:
-    x = te.placeholder((2, 3, 17), "float32", name="X")
-    w = te.placeholder((5, 3, 3), "float32", name="W")
-    c, r = te.reduce_axis((0, 3), name="c"), te.reduce_axis((0, 3), name="r")
-    out = (17 - dilation * 2 - 1) // stride + 1
-    y = te.compute(
-        (2, 5, out),
-        lambda n, o, i: te.sum(x[n, c, i * stride + r * dilation] * w[o, c, r], axis=[c, r]),
-        name="Y",
-    )
-    return te.create_prim_func([x, w, y], name="conv1d")
-
-
-def _conv3d() -> PrimFunc:
-    x = te.placeholder((2, 4, 5, 4), "float32", name="X")
-    w = te.placeholder((3, 2, 2, 3, 2), "float32", name="W")
-    axes = [te.reduce_axis((0, e), name=s) for s, e in (("c", 2), ("d", 2), ("u", 3), ("v", 2))]
-    c, d, u, v = axes
-    y = te.compute(
-        (3, 3, 3, 3),
-        lambda o, z, i, j: te.sum(x[c, z + d, i + u, j + v] * w[o, c, d, u, v], axis=axes),
-        name="Y",
-    )
-    return te.create_prim_func([x, w, y], name="conv3d")
-
-
-def _max_pool() -> PrimFunc:
-    x = te.placeholder((3, 9, 9), "int8", name="X")
-    u, v = te.reduce_axis((0, 3), name="u"), te.reduce_axis((0, 3), name="v")
-    y = te.compute((3, 4, 4), lambda c, i, j: te.max(x[c, i * 2 + u, j * 2 + v], axis=[u, v]), name="Y")
-    return te.create_prim_func([x, y], name="max_pool")
-
-
-def _chain() -> PrimFunc:
-    a = te.placeholder((5, 7), "int32", name="A")
-    b = te.compute((5, 7), lambda i, j: a[i, j] + 1, name="B")
-    c = te.compute((7, 5), lambda i, j: b[j, i] * 3, name="C")
-    d = te.compute((7, 5), lambda i, j: c[i, j] - 2, name="D")
-    e = te.compute((7, 5), lambda i, j: te.maximum(d[i, j], 0), name="E")
-    return te.create_prim_func([a, e], name="chain")
-
-
-def _cumulative() -> PrimFunc:
-    """Four blocks, each of which needs all of the one before."""
-    a = te.placeholder((6, 9), "float32", name="A")
-    k, m = te.reduce_axis((0, 9), name="k"), te.reduce_axis((0, 6), name="m")
-    total = te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="total")
-    out = te.compute((6, 9), lambda i, j: a[i, j] - total[i], name="out")
-    top = te.compute((9,), lambda j: te.max(out[m, j], axis=m), name="top")
-    end = te.compute((6, 9), lambda i, j: out[i, j] + top[j], name="end")
-    return te.create_prim_func([a, end], name="cumulative")
-
-
-def _prefix() -> PrimFunc:
-    """A sum over a triangle: the reads of a step depend on where it is."""
-    a = te.placeholder((12,), "int32", name="A")
-    k = te.reduce_axis((0, 12), name="k")
-    b = te.compute(
-        (12,), lambda i: te.sum(te.if_then_else(k <= i, a[k], te.const(0, "int32")), axis=k), name="B"
-    )
-    return te.create_prim_func([a, b], name="prefix")
-
-
-def _diamond() -> PrimFunc:
-    a = te.placeholder((8, 9), "float64", name="A")
-    b = te.compute((8, 9), lambda i, j: a[i, j] + 2, name="B")
-    c = te.compute((8, 9), lambda i, j: b[i, j] * 2, name="C")
-    d = te.compute((8, 9), lambda i, j: b[i, j] - 3, name="D")
-    e = te.compute((8, 9), lambda i, j: c[i, j] * d[i, j], name="E")
-    return te.create_prim_func([a, e], name="diamond")
-
-
-def _twice() -> PrimFunc:
-    """A product and its consumer that reads it transposed."""
-    a = te.placeholder((6, 5), "float32", name="A")
-    b = te.placeholder((5, 7), "float32", name="B")
-    k = te.reduce_axis((0, 5), name="k")
-    c = te.compute((6, 7), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    d = te.compute((7, 6), lambda i, j: c[j, i] + 1, name="D")
-    return te.create_prim_func([a, b, d], name="twice")
-
-
-def _chained_products() -> PrimFunc:
-    a = te.placeholder((4, 5), "int32", name="A")
-    b = te.placeholder((5, 6), "int32", name="B")
-    c = te.placeholder((6, 3), "int32", name="C")
-    k, m = te.reduce_axis((0, 5), name="k"), te.reduce_axis((0, 6), name="m")
-    d = te.compute((4, 6), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="D")
-    e = te.compute((4, 3), lambda i, j: te.sum(d[i, m] * c[m, j], axis=m), name="E")
-    return te.create_prim_func([a, b, c, e], name="chained")
-
-
-def _epilogue() -> PrimFunc:
-    a = te.placeholder((6, 8), "float32", name="A")
-    b = te.placeholder((13, 8), "float32", name="B")
-    bias = te.placeholder((13,), "float32", name="bias")
-    k = te.reduce_axis((0, 8), name="k")
-    c = te.compute((6, 13), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k), name="C")
-    d = te.compute((6, 13), lambda i, j: te.maximum(c[i, j] + bias[j], 0), name="D")
-    return te.create_prim_func([a, b, bias, d], name="epilogue")
-
-
-def _narrow_integers() -> PrimFunc:
-    """Operations that wrap, step by step."""
-    a = te.placeholder((7, 9), "uint8", name="A")
-    b = te.compute((7, 9), lambda i, j: a[i, j] * 100 + 200, name="B")
-    c = te.compute((7, 9), lambda i, j: te.cast(te.const(0, "uint8") - b[i, j], "int32"), name="C")
-    return te.create_prim_func([a, c], name="narrow")
-
-
-def _shifts() -> PrimFunc:
-    return _binary(lambda x, y: ((x << 3) ^ (y >> 1)) & te.const(0x55, "int64"), "int64")
-
-
-def _divisions(dtype: str) -> PrimFunc:
-    return _binary(lambda x, y: te.floordiv(x, y) * 3 + te.truncmod(x, y) - te.floormod(y, x), dtype)
-
-
-def _bools() -> PrimFunc:
-    a = te.placeholder((6, 10), "bool", name="A")
-    b = te.placeholder((6, 10), "bool", name="B")
-    c = te.compute((6, 10), lambda i, j: (a[i, j] & ~b[i, j]) ^ (a[i, j] | b[i, j]), name="C")
-    return te.create_prim_func([a, b, c], name="bools")
-
-
-def _casts() -> PrimFunc:
-    a = te.placeholder((5, 12), "int16", name="A")
-    b = te.compute((5, 12), lambda i, j: te.cast(a[i, j], "float32") * 0.5, name="B")
-    c = te.compute((5, 12), lambda i, j: te.cast(te.floor(b[i, j]), "int8"), name="C")
-    return te.create_prim_func([a, c], name="casts")
-
-
-def _indices_as_values() -> PrimFunc:
-    a = te.placeholder((5, 9), "int32", name="A")
-    b = te.compute((5, 9), lambda i, j: a[i, j] + te.cast(i * 3 + j // 2, "int32"), name="B")
-    return te.create_prim_func([a, b], name="indexed")
-
-
-def _argmax() -> PrimFunc:
-    a = te.placeholder((4, 13), "int32", name="A")
-    k = te.reduce_axis((0, 13), name="k")
-    b = te.compute((4,), lambda i: te.argmax(a[i, k], axis=k), name="B")
-    return te.create_prim_func([a, b], name="argmax")
-
-
-def _dot_rows() -> PrimFunc:
-    """Weights in rows of four, as dot-product instructions want them."""
-    a = te.placeholder((3, 8), "int8", name="A")
-    b = te.placeholder((32, 8), "int8", name="B")
-    k = te.reduce_axis((0, 8), name="k")
-    c = te.compute(
-        (3, 32),
-        lambda i, j: te.sum(te.cast(a[i, k], "int32") * te.cast(b[j, k], "int32"), axis=k),
-        name="C",
-    )
-    return te.create_prim_func([a, b, c], name="dot_rows")
-
-
-def _symbolic_add() -> PrimFunc:
-    n = te.var("n")
-    a = te.placeholder((n,), "float32", name="A")
-    b = te.placeholder((n,), "float32", name="B")
-    c = te.compute((n,), lambda i: a[i] + b[i], name="C")
-    d = te.compute((n,), lambda i: c[i] * 2, name="D")
-    e = te.compute((n,), lambda i: d[i] + a[i], name="E")
-    return te.create_prim_func([a, b, e], name="symbolic_add")
-
-
-def _symbolic_matmul() -> PrimFunc:
-    m, n, k = te.var("m"), te.var("n"), te.var("k")
-    a = te.placeholder((m, k), "float32", name="A")
-    b = te.placeholder((k, n), "float32", name="B")
-    r = te.reduce_axis((0, k), name="r")
-    c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
-    return te.create_prim_func([a, b, c], name="symbolic_matmul")
-
-
-def _symbolic_rows() -> PrimFunc:
-    n = te.var("n")
-    a = te.placeholder((n, 9), "int32", name="A")
-    k = te.reduce_axis((0, 9), name="k")
-    total = te.compute((n,), lambda i: te.sum(a[i, k], axis=k), name="total")
-    out = te.compute((n, 9), lambda i, j: a[i, j] - total[i], name="out")
-    return te.create_prim_func([a, out], name="symbolic_rows")
-
-
 _N = tuple({"n": n} for n in (0, 1, 2, 7, 8, 13, 32, 33))
 _MNK = tuple(
     {"m": m, "n": n, "k": k}
@@ -362,100 +32,106 @@ _MNK = tuple(
 _NM = tuple({"n": n, "m": m} for n, m in ((0, 3), (3, 0), (1, 1), (5, 7), (8, 16), (13, 9)))
 
 WORKLOADS: Mapping[str, Workload] = {
-    "add": Workload(_operator(op="add", shape=[3, 13])),
-    "add of uint64": Workload(_operator(op="add", shape=[5, 7], dtype="uint64")),
-    "add of bytes": Workload(_operator(op="add", shape=[4, 33], dtype="uint8")),
-    "scale float16": Workload(lambda: _unary(lambda x: x * 2 + 1, "float16")),
-    "scale bfloat16": Workload(lambda: _unary(lambda x: x * 2 - 1, "bfloat16")),
-    "absolute int64": Workload(lambda: _unary(lambda x: te.maximum(te.abs(x), 3), "int64")),
-    "clamp int8": Workload(lambda: _unary(lambda x: te.minimum(te.maximum(x, -2), 5), "int8")),
-    "square root": Workload(lambda: _unary(lambda x: te.sqrt(te.abs(x)), "float32"), exact=False),
-    "sigmoid": Workload(lambda: _unary(te.sigmoid, "float32"), exact=False),
-    "gelu": Workload(lambda: _unary(te.gelu, "float32"), exact=False),
-    "sine": Workload(lambda: _unary(te.sin, "float32"), exact=False),
-    "round float64": Workload(lambda: _unary(lambda x: te.round(x * 0.5), "float64")),
-    "broadcast": Workload(_broadcast),
-    "transpose": Workload(_operator(op="transpose", shape=[5, 9], axes=[1, 0])),
-    "transpose of three": Workload(_operator(op="transpose", shape=[3, 5, 4], axes=[2, 0, 1], dtype="int16")),
-    "stencil": Workload(_stencil),
-    "stencil in two dimensions": Workload(_stencil2d),
-    "padded stencil": Workload(_padded),
-    "guarded reads": Workload(_shifted),
-    "flattened": Workload(lambda: _flat("uint16")),
-    "row sums": Workload(lambda: _reduce("sum", "float32")),
-    "row sums of halves": Workload(lambda: _reduce("sum", "float16", (3, 19))),
-    "row sums of int8": Workload(lambda: _reduce("sum", "int8")),
-    "row products": Workload(lambda: _reduce("prod", "int32", (7, 5))),
-    "row minima": Workload(lambda: _reduce("min", "float64")),
-    "row maxima": Workload(lambda: _reduce("max", "uint32")),
-    "argmax": Workload(_argmax),
-    "argmin of floats": Workload(lambda: _reduce("argmin", "float32", (3, 14))),
-    "row ands": Workload(lambda: _reduce("reduce_and", "uint64", (4, 9))),
-    "row ors of booleans": Workload(lambda: _reduce("reduce_or", "bool", (4, 11))),
-    "row xors": Workload(lambda: _reduce("reduce_xor", "int16", (5, 8))),
-    "a user's reducer": Workload(_user_reducer),
-    "column maxima": Workload(_columns),
-    "whole sum": Workload(_whole),
-    "whole sum of bfloat16": Workload(lambda: _whole("bfloat16"), exact=False),
-    "two outputs": Workload(_two_outputs),
-    "matmul": Workload(lambda: _matmul("float32", "nn")),
-    "matmul, A transposed": Workload(lambda: _matmul("float32", "tn", 7, 13, 5)),
-    "matmul, B transposed": Workload(lambda: _matmul("float32", "nt", 4, 16, 8)),
-    "matmul float16": Workload(lambda: _matmul("float16", "nn", 3, 9, 5)),
-    "matmul bfloat16": Workload(lambda: _matmul("bfloat16", "nt", 3, 16, 4)),
-    "matmul of ones": Workload(_operator(op="matmul", m=1, n=1, k=1)),
-    "matmul int8": Workload(_operator(op="matmul", m=3, n=16, k=12, dtype="int8")),
-    "rows of bytes": Workload(lambda: _bytes("uint8", "int8")),
-    "rows of int8": Workload(lambda: _bytes("int8", "int8")),
-    "rows of int16": Workload(lambda: _bytes("int16", "int16")),
-    "rows of bfloat16": Workload(lambda: _bytes("bfloat16", "bfloat16", "float32")),
-    "even matmul": Workload(_operator(op="matmul", m=8, n=16, k=8)),
-    "batch matmul": Workload(_operator(op="batch_matmul", b=3, m=4, n=5, k=6)),
-    "dense": Workload(_operator(op="dense", m=3, n=17, k=6, dtype="float64", bias=True, activation="relu")),
-    "dot rows": Workload(_dot_rows),
-    "matrix by vector": Workload(_operator(op="matmul", m=13, n=1, k=11)),
-    "conv1d": Workload(lambda: _conv1d(1, 1)),
-    "conv1d with stride and dilation": Workload(lambda: _conv1d(2, 3)),
-    "conv2d": Workload(_operator(op="conv2d", ci=2, h=5, w=6, co=3, kh=3, kw=3, pad=1, activation="relu")),
+    "add": Workload(programs.operator(op="add", shape=[3, 13])),
+    "add of uint64": Workload(programs.operator(op="add", shape=[5, 7], dtype="uint64")),
+    "add of bytes": Workload(programs.operator(op="add", shape=[4, 33], dtype="uint8")),
+    "scale float16": Workload(lambda: programs.unary(lambda x: x * 2 + 1, "float16")),
+    "scale bfloat16": Workload(lambda: programs.unary(lambda x: x * 2 - 1, "bfloat16")),
+    "absolute int64": Workload(lambda: programs.unary(lambda x: te.maximum(te.abs(x), 3), "int64")),
+    "clamp int8": Workload(lambda: programs.unary(lambda x: te.minimum(te.maximum(x, -2), 5), "int8")),
+    "square root": Workload(lambda: programs.unary(lambda x: te.sqrt(te.abs(x)), "float32"), exact=False),
+    "sigmoid": Workload(lambda: programs.unary(te.sigmoid, "float32"), exact=False),
+    "gelu": Workload(lambda: programs.unary(te.gelu, "float32"), exact=False),
+    "sine": Workload(lambda: programs.unary(te.sin, "float32"), exact=False),
+    "round float64": Workload(lambda: programs.unary(lambda x: te.round(x * 0.5), "float64")),
+    "broadcast": Workload(programs.broadcast),
+    "transpose": Workload(programs.operator(op="transpose", shape=[5, 9], axes=[1, 0])),
+    "transpose of three": Workload(
+        programs.operator(op="transpose", shape=[3, 5, 4], axes=[2, 0, 1], dtype="int16")
+    ),
+    "stencil": Workload(programs.stencil),
+    "stencil in two dimensions": Workload(programs.stencil2d),
+    "padded stencil": Workload(programs.padded),
+    "guarded reads": Workload(programs.shifted),
+    "flattened": Workload(lambda: programs.flat("uint16")),
+    "row sums": Workload(lambda: programs.reduce("sum", "float32")),
+    "row sums of halves": Workload(lambda: programs.reduce("sum", "float16", (3, 19))),
+    "row sums of int8": Workload(lambda: programs.reduce("sum", "int8")),
+    "row products": Workload(lambda: programs.reduce("prod", "int32", (7, 5))),
+    "row minima": Workload(lambda: programs.reduce("min", "float64")),
+    "row maxima": Workload(lambda: programs.reduce("max", "uint32")),
+    "argmax": Workload(programs.argmax),
+    "argmin of floats": Workload(lambda: programs.reduce("argmin", "float32", (3, 14))),
+    "row ands": Workload(lambda: programs.reduce("reduce_and", "uint64", (4, 9))),
+    "row ors of booleans": Workload(lambda: programs.reduce("reduce_or", "bool", (4, 11))),
+    "row xors": Workload(lambda: programs.reduce("reduce_xor", "int16", (5, 8))),
+    "a user's reducer": Workload(programs.user_reducer),
+    "column maxima": Workload(programs.columns),
+    "whole sum": Workload(programs.whole),
+    "whole sum of bfloat16": Workload(lambda: programs.whole("bfloat16"), exact=False),
+    "two outputs": Workload(programs.two_outputs),
+    "matmul": Workload(lambda: programs.matmul("float32", "nn")),
+    "matmul, A transposed": Workload(lambda: programs.matmul("float32", "tn", 7, 13, 5)),
+    "matmul, B transposed": Workload(lambda: programs.matmul("float32", "nt", 4, 16, 8)),
+    "matmul float16": Workload(lambda: programs.matmul("float16", "nn", 3, 9, 5)),
+    "matmul bfloat16": Workload(lambda: programs.matmul("bfloat16", "nt", 3, 16, 4)),
+    "matmul of ones": Workload(programs.operator(op="matmul", m=1, n=1, k=1)),
+    "matmul int8": Workload(programs.operator(op="matmul", m=3, n=16, k=12, dtype="int8")),
+    "rows of bytes": Workload(lambda: programs.rows_of_bytes("uint8", "int8")),
+    "rows of int8": Workload(lambda: programs.rows_of_bytes("int8", "int8")),
+    "rows of int16": Workload(lambda: programs.rows_of_bytes("int16", "int16")),
+    "rows of bfloat16": Workload(lambda: programs.rows_of_bytes("bfloat16", "bfloat16", "float32")),
+    "even matmul": Workload(programs.operator(op="matmul", m=8, n=16, k=8)),
+    "batch matmul": Workload(programs.operator(op="batch_matmul", b=3, m=4, n=5, k=6)),
+    "dense": Workload(
+        programs.operator(op="dense", m=3, n=17, k=6, dtype="float64", bias=True, activation="relu")
+    ),
+    "dot rows": Workload(programs.dot_rows),
+    "matrix by vector": Workload(programs.operator(op="matmul", m=13, n=1, k=11)),
+    "conv1d": Workload(lambda: programs.conv1d(1, 1)),
+    "conv1d with stride and dilation": Workload(lambda: programs.conv1d(2, 3)),
+    "conv2d": Workload(
+        programs.operator(op="conv2d", ci=2, h=5, w=6, co=3, kh=3, kw=3, pad=1, activation="relu")
+    ),
     "conv2d with stride": Workload(
-        _operator(op="conv2d", ci=3, h=7, w=7, co=4, kh=3, kw=3, stride=2, layout="NHWC")
+        programs.operator(op="conv2d", ci=3, h=7, w=7, co=4, kh=3, kw=3, stride=2, layout="NHWC")
     ),
-    "conv2d in groups": Workload(_grouped_conv2d),
-    "conv3d": Workload(_conv3d),
-    "depthwise": Workload(_operator(op="depthwise_conv2d", c=5, h=4, w=4, kh=3, kw=3, layout="NHWC")),
+    "conv2d in groups": Workload(programs.grouped_conv2d),
+    "conv3d": Workload(programs.conv3d),
+    "depthwise": Workload(programs.operator(op="depthwise_conv2d", c=5, h=4, w=4, kh=3, kw=3, layout="NHWC")),
     "transposed conv2d": Workload(
-        _operator(op="conv2d_transpose", ci=2, h=4, w=3, co=3, kh=3, kw=3, stride=2, pad=1)
+        programs.operator(op="conv2d_transpose", ci=2, h=4, w=3, co=3, kh=3, kw=3, stride=2, pad=1)
     ),
-    "max pool": Workload(_max_pool),
-    "softmax": Workload(_operator(op="softmax", m=3, n=11), exact=False),
-    "layer norm": Workload(_operator(op="layer_norm", m=4, n=12), exact=False),
-    "chain of four": Workload(_chain),
-    "cumulative": Workload(_cumulative),
-    "prefix sums": Workload(_prefix),
-    "diamond": Workload(_diamond),
-    "product read transposed": Workload(_twice),
-    "chained products": Workload(_chained_products),
-    "epilogue": Workload(_epilogue),
-    "narrow integers": Workload(_narrow_integers),
-    "shifts": Workload(_shifts),
-    "divisions int32": Workload(lambda: _divisions("int32")),
-    "divisions uint16": Workload(lambda: _divisions("uint16")),
-    "booleans": Workload(_bools),
-    "casts": Workload(_casts),
-    "indices as values": Workload(_indices_as_values),
-    "symbolic chain": Workload(_symbolic_add, sizes=_N),
-    "symbolic matmul": Workload(_symbolic_matmul, sizes=_MNK),
-    "symbolic rows": Workload(_symbolic_rows, sizes=_N),
+    "max pool": Workload(programs.max_pool),
+    "softmax": Workload(programs.operator(op="softmax", m=3, n=11), exact=False),
+    "layer norm": Workload(programs.operator(op="layer_norm", m=4, n=12), exact=False),
+    "chain of four": Workload(programs.chain),
+    "cumulative": Workload(programs.cumulative),
+    "prefix sums": Workload(programs.prefix),
+    "diamond": Workload(programs.diamond),
+    "product read transposed": Workload(programs.twice),
+    "chained products": Workload(programs.chained_products),
+    "epilogue": Workload(programs.epilogue),
+    "narrow integers": Workload(programs.narrow_integers),
+    "shifts": Workload(programs.shifts),
+    "divisions int32": Workload(lambda: programs.divisions("int32")),
+    "divisions uint16": Workload(lambda: programs.divisions("uint16")),
+    "booleans": Workload(programs.bools),
+    "casts": Workload(programs.casts),
+    "indices as values": Workload(programs.indices_as_values),
+    "symbolic chain": Workload(programs.symbolic_add, sizes=_N),
+    "symbolic matmul": Workload(programs.symbolic_matmul, sizes=_MNK),
+    "symbolic rows": Workload(programs.symbolic_rows, sizes=_N),
     "attention": Workload(composed.attention, exact=False),
     "pooled convolution": Workload(composed.pooled_convolution),
     "outputs read again": Workload(composed.outputs_read_again),
     "wrapped reads": Workload(composed.wrapped),
     "up and down": Workload(composed.up_and_down),
     "transposed convolution": Workload(
-        _operator(op="conv2d_transpose", ci=2, h=3, w=4, co=2, kh=3, kw=2, stride=2)
+        programs.operator(op="conv2d_transpose", ci=2, h=3, w=4, co=2, kh=3, kw=2, stride=2)
     ),
     "average pool": Workload(
-        _operator(op="pool2d", c=2, h=5, w=6, function="avg", window=3, pad=1, dtype="int8")
+        programs.operator(op="pool2d", c=2, h=5, w=6, function="avg", window=3, pad=1, dtype="int8")
     ),
     "symbolic rows and columns": Workload(composed.symbolic_rows_and_columns, sizes=_NM),
     "symbolic convolution": Workload(composed.symbolic_convolution, sizes=_N),
@@ -467,6 +143,8 @@ WORKLOADS: Mapping[str, Workload] = {
     "constant taps": Workload(constants.filtered),
     "rows times constants": Workload(constants.rows, sizes=constants.SIZES),
     "convolution with constants": Workload(
-        _operator(op="conv2d", ci=3, h=5, w=6, co=5, kh=3, kw=2, pad=1, bias=True, constant_weights=True)
+        programs.operator(
+            op="conv2d", ci=3, h=5, w=6, co=5, kh=3, kw=2, pad=1, bias=True, constant_weights=True
+        )
     ),
 }

@@ -15,6 +15,8 @@ from tilewright.measure.runner import Runner
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from run_only_device import Device, FakeServer, device_of, served
+
 
 @pytest.fixture
 def item() -> Callable[..., MeasureInput]:
@@ -35,3 +37,17 @@ def runner() -> Iterator[Runner]:
     with Runner("misbehaving:behaves") as runner:
         yield runner
     assert own_children(recursive=True) == []
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    """What a device that only runs talks to."""
+    with served() as fake:
+        yield fake
+
+
+@pytest.fixture
+def device(server: FakeServer) -> Iterator[Device]:
+    """A device that only runs."""
+    with device_of(server) as made:
+        yield made

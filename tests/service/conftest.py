@@ -12,12 +12,23 @@ from tilewright.db import Store, open_store
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from cli_commands import Capture, Command
+from lease_caller import HELLO, Caller
 from service_harness import Api, Switch, served, serving_at
+
+from tilewright.service.cli import run
+from tilewright.service.client import Client
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/tilewright.db") as opened:
+def url(tmp_path: Path) -> str:
+    """Of the store."""
+    return f"sqlite:///{tmp_path}/tilewright.db"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with open_store(url) as opened:
         yield opened
 
 
@@ -33,3 +44,31 @@ def shared_server() -> Iterator[tuple[str, Switch]]:
 def api(store: Store, shared_server: tuple[str, Switch]) -> Iterator[Api]:
     with serving_at(*shared_server, store) as running:
         yield running
+
+
+@pytest.fixture
+def tw(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Runs a command in this process: its exit code, stdout and stderr."""
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        code = run(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return command
+
+
+@pytest.fixture
+def admin(api: Api) -> Iterator[Client]:
+    """A client with an administrator's token."""
+    with Client(api.url, api.store.create_token("ops", ["admin"])[1]) as client:
+        yield client
+
+
+@pytest.fixture
+def caller(api: Api) -> Caller:
+    """An attached worker."""
+    headers = api.token("worker")
+    worker = api.http.post("/v1/workers", json=HELLO, headers=headers).json()["worker"]
+    return Caller(api, headers, worker)

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tilewright.__file__).parents
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"
 TRACED = {"traceparent": f"00-{TRACE_ID}-b7ad6b7169203331-01"}
+HEX = "0" * 64
+INVALID = ("invalid-request", "The request does not say what this route needs")
 MATMUL = {"op": "matmul", "m": 64, "n": 64, "k": 64, "dtype": "float32"}
 MATMUL_FLOPS = 2.0 * 64**3
 FACTS = {"mcpu": "skylake", "model_name": "A processor"}
@@ -249,6 +252,10 @@ def settle(store: Store, results: Sequence[float | str], worker: Worker) -> None
             said = {"seconds": result, "samples": (result, result), "error": 0.5}
         settlements.append(Settlement(item.trial, item.attempt, **said))
     store.settle(lease.id, settlements)
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "THEN", text)
 
 
 def problem(status: int, code: str, title: str, detail: str, *errors: dict[str, str]) -> dict[str, Any]:

@@ -14,14 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
-from service_harness import HARDWARE, MATMUL, Api, attach, searched, settle, stored_job
+from service_harness import HARDWARE, HEX, MATMUL, Api, attach, searched, settle, stored_job
 
 import tilewright
 from tilewright.measure.messages import NotATilewright, SourceUnreachable
 from tilewright.service.async_client import AsyncClient
 from tilewright.service.client import ApiError, Client, InsecureToken
-
-HEX = "0" * 64
 
 
 def _public(kind: type) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from service_harness import MATMUL, Api, problem, serving
+from service_harness import HEX, MATMUL, Api, problem, serving
 
 from tilewright.db import Store
 from tilewright.service.settings import Settings
 
-HEX = "0" * 64
 BEST = f"/v1/schedules/best?workload={HEX}&target={HEX}&hardware={HEX}"
 LEASE = {"protocol": 1, "worker": "nobody", "session": "s", "max_items": 1, "wait_seconds": 0}
 CALLS = {

@@ -31,7 +31,6 @@ from tilewright.service.settings import Settings
 
 SESSION = "5" * 32
 HELLO = WorkerHello(1, "board", SESSION, HARDWARE, FACTS, {"runner": "1"}, run_only=True).to_json()
-INVALID = ("invalid-request", "The request does not say what this route needs")
 NOBODY = "0" * 64
 
 

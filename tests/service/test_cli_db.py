@@ -112,6 +112,16 @@ def test_going_back_needs_a_yes_and_keeps_what_the_older_schema_knows(url, tw):
     assert same_numbers(before, seen(url))
 
 
+@pytest.mark.parametrize("to", ["9999", "0000", "5", "base"])
+def test_nobody_is_asked_about_going_back_to_a_schema_that_is_not_there(url, tw, to):
+    newest = head(url)
+    for more in ((), ("--yes",)):
+        code, out, err = tw("db", "downgrade", "--to", to, *more, "--db", url)
+        refusal = f"tilewright: to: must be a schema between 0001 and {newest}, not '{to}'\n"
+        assert (code, out, err) == (1, "", refusal)
+    assert head(url) == newest
+
+
 def test_a_file_that_is_served_is_neither_taken_back_nor_replaced(tw, tmp_path):
     """Its server would meet tables that it does not know."""
     url, copy = f"sqlite:///{tmp_path}/t.db", tmp_path / "copy"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from cli_commands import Capture, Command
 
 from tilewright.db import Store
 from tilewright.service.cli import run
 
-Capture = pytest.CaptureFixture[str]
-Command = Callable[..., tuple[int, str, str]]
 NEEDED = (
     "tilewright: a worker needs a token: make one with `tilewright token create --scope worker` where the "
     "server's database is, and name its file with --token-file or TILEWRIGHT_TOKEN_FILE"

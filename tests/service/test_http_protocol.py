@@ -95,11 +95,25 @@ def test_headers_as_long_as_they_may_be_are_read_and_a_connection_serves_many(ap
     assert (answer.status_code, answer.text.count("HTTP/1.1 200 OK")) == (200, 2)
 
 
-def test_two_hosts_are_refused(api: Api) -> None:
-    sent = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
-    answer = _asked(api.url, sent)
+@pytest.mark.parametrize("path", ["/v1/jobs", "/livez", "/nowhere"])
+@pytest.mark.parametrize("again", [b"evil.example", b"localhost"])
+@pytest.mark.parametrize("token", ["none", "good"])
+def test_two_hosts_are_refused_whoever_asks_for_whatever(
+    api: Api, path: str, again: bytes, token: str
+) -> None:
+    sent = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n".encode() + b"hOST: " + again + b"\r\n"
+    if token == "good":
+        sent += f"Authorization: {api.token('admin')['Authorization']}\r\n".encode()
     detail = "the header Host stands 2 times in the request; send it once"
-    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+    assert _problem(_asked(api.url, sent + b"\r\n")) == {**NOT_HTTP, "detail": detail}
+
+
+def test_a_request_without_a_host_is_refused_unless_it_is_of_an_older_http(api: Api) -> None:
+    assert _problem(_asked(api.url, b"GET /livez HTTP/1.1\r\n\r\n")) == {
+        **NOT_HTTP,
+        "detail": "the request has no header Host; send it once",
+    }
+    assert _asked(api.url, b"GET /livez HTTP/1.0\r\n\r\n").status_code == 200
 
 
 CHUNKED = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from service_harness import FakeDispatcher, served
-from test_best_known import computes
+from test_best_served import computes
 from test_exchange import HERE, TARGET, plus, record
 
 import tilewright as tw
@@ -25,7 +25,8 @@ KEY = ir.workload_key(plus(12)), TARGET.key, HERE.key
 
 
 @pytest.fixture
-def url(store: Store) -> Iterator[str]:
+def server(store: Store) -> Iterator[str]:
+    """Its URL."""
     stopping = threading.Event()
     app = create_app(store, Settings(), FakeDispatcher(), CompilerParser(), stopping)
     with served(app) as url:
@@ -34,8 +35,8 @@ def url(store: Store) -> Iterator[str]:
 
 
 @pytest.fixture
-def client(url: str) -> Iterator[tw.Client]:
-    with tw.Client(url) as opened:
+def client(server: str) -> Iterator[tw.Client]:
+    with tw.Client(server) as opened:
         yield opened
 
 
@@ -114,11 +115,11 @@ def test_a_client_pins_freezes_and_retires_and_a_build_does_as_it_is_told(
     assert (client.unfreeze("release-1"), client.unfreeze("release-1")) == (True, False)
 
 
-def test_the_client_that_awaits_does_the_same(store: Store, url: str) -> None:
+def test_the_client_that_awaits_does_the_same(store: Store, server: str) -> None:
     row = record(store, plus(12), 1e-3)
 
     async def work() -> list[object]:
-        async with tw.AsyncClient(url) as client:
+        async with tw.AsyncClient(server) as client:
             said: list[object] = [(await client.pin(*KEY, row, "drift")).trial]
             best = await client.best(*KEY)
             said += [best is not None and best.reason, [pin.note for pin in await client.pins()]]

@@ -4,10 +4,8 @@ import json
 from typing import Any
 
 import pytest
-from service_harness import HARDWARE, OTHER_FACTS, OTHER_HARDWARE, Api, attach, problem, searched, settle
+from service_harness import HARDWARE, HEX, OTHER_FACTS, OTHER_HARDWARE, Api, attach, problem, searched, settle
 from sqlalchemy import text
-
-HEX = "0" * 64
 
 
 def _tuned(api: Api) -> dict[str, str]:
@@ -99,6 +97,15 @@ def _elsewhere(api: Api, key: dict[str, str]) -> dict[str, str]:
     """The same key on hardware for which nothing is known."""
     api.store.put_hardware(OTHER_HARDWARE, json.dumps(OTHER_FACTS))
     return key | {"hardware": OTHER_HARDWARE}
+
+
+def test_a_list_says_that_the_default_schedule_is_pinned(api: Api) -> None:
+    key = _tuned(api)
+    (before,) = api.http.get("/v1/schedules").json()["schedules"]
+    pin = api.store.pin(**key, trial=None, note="it drifts", by="ann")
+    (after,) = api.http.get("/v1/schedules").json()["schedules"]
+    assert before["pin"] is None
+    assert after == before | {"pin": key | {"trial": None, "note": "it drifts", "by": "ann", "at": pin.at}}
 
 
 def test_only_what_is_exact_is_answered_unless_more_is_allowed(api: Api) -> None:

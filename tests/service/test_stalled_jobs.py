@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
-from service_harness import Api, FakeParser, attach, searched, settle
+from service_harness import Api, FakeParser, attach, searched, settle, without_times
 
 from tilewright.service.cli import run
 from tilewright.service.presenter import Presenter
@@ -14,7 +13,7 @@ from tilewright.service.presenter import Presenter
 
 def _stalled(api: Api, job: str, seconds: float) -> str | None:
     shown = Presenter(api.store, FakeParser(), seconds).job(api.store.job(job)).stalled
-    return None if shown is None else re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "THEN", shown)
+    return None if shown is None else without_times(shown)
 
 
 def test_a_job_whose_only_worker_is_blocked_names_the_worker_and_the_trial(api: Api) -> None:

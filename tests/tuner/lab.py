@@ -122,3 +122,7 @@ def failure(item: LeaseItem, kind: str, message: str = "", detail: str = "{}") -
         failure_message=message,
         failure_detail=detail,
     )
+
+
+def ended(job: Job) -> tuple[str, str]:
+    return job.state, job.reason

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,12 +17,6 @@ from tilewright.db.best_records import BestSchedule
 from tilewright.db.fleet_records import LeaseItem, NewWorker
 from tilewright.db.records import Job, Settlement
 from tilewright.db.sql import sqlite_database
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 @dataclass

@@ -6,7 +6,6 @@ import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from lab import Lab
 from synthetic import FakeMachine, run, session, space, task, tile_seconds, tiles, timed
 
 from tilewright.compiler.target.hardware import Hardware
-from tilewright.db import Store, open_store
+from tilewright.db import Store
 from tilewright.tuner import cost_model
 from tilewright.tuner.candidate import Candidate
 from tilewright.tuner.outcome import Outcome
@@ -24,12 +23,6 @@ from tilewright.tuner.tune import Tuner
 
 EVERY = pytest.mark.parametrize("name", sorted(STRATEGIES))
 LEARNING = ["evolutionary", "guided"]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 def failing(candidate: Candidate) -> Outcome:

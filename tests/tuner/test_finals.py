@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,6 @@ from tilewright.db.sql import sqlite_database
 from tilewright.tuner.crown import Crowned, Crowning
 from tilewright.tuner.finals import SILENCE_SECONDS
 from tilewright.tuner.outcome import Outcome
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 def nearly_alike(trace: Mapping[str, Any]) -> float:

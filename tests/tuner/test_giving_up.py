@@ -6,8 +6,6 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from lab import Lab, failure
 from synthetic import FakeMachine, task, tiles
 
 from tilewright.compiler.target import Hardware
-from tilewright.db import Store, open_store
+from tilewright.db import Store
 from tilewright.db.records import Job
 from tilewright.tuner.errors import TookTooLong
 from tilewright.tuner.giving_up import FailureCount
@@ -29,12 +27,6 @@ from tilewright.tuner.watchdog import in_time
 TOO_LARGE = "no candidate can be measured: the reference needs 30 GiB, and the limit is 2 GiB"
 LACKS = "code for znver4 cannot run on this machine, which lacks avx512f"
 OF_WORKLOAD = '{"of_workload": true}'
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 @pytest.fixture

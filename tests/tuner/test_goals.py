@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from lab import Lab
 from synthetic import FakeMachine, run, session, task, tiles
 
 from tilewright.compiler.target import Hardware
-from tilewright.db import Store, open_store
+from tilewright.db import Store
 from tilewright.tuner.budget import Budget
 from tilewright.tuner.outcome import Outcome
 from tilewright.tuner.session import TuningSession
@@ -22,12 +21,6 @@ from tilewright.tuner.tune import Tuner
 HERE = Hardware.of({"architecture": "test"})
 FAILED = Outcome(failure="run_error")
 CANCELLED = Outcome(failure="cancelled")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 def searched(

@@ -47,7 +47,7 @@ def test_the_same_budget_again_is_answered_from_history(lab: Lab) -> None:
     first = lab.search(lab.job(trials=40))
     again = lab.search(lab.job(trials=40))
     assert ended(again) == ("completed", "all 40 trials of the budget were measured before", 0)
-    known = lab.store.known(again.id)
+    known = lab.store.job_summaries([again.id], 60.0)[again.id].known
     best = lab.store.best(WORKLOAD, TARGET, HARDWARE)
     assert best is not None
     assert (known.trials, known.best) == (40, best.trial)

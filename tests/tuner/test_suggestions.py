@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import tilewright as tw
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.topi import create
-from tilewright.db import Store, open_store
+from tilewright.db import Store
 from tilewright.tuner.errors import SuggestionRefused
 from tilewright.tuner.opening import open_task
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from lab import Lab
 from synthetic import FakeMachine, run, session, task, tiles, timed
 
 from tilewright.compiler.target import Hardware
-from tilewright.db import Store, open_store
+from tilewright.db import Store
 from tilewright.db.fleet_records import LeaseItem
 from tilewright.db.records import Job, Settlement
 from tilewright.measure.messages import MeasureInput, MeasureResult
@@ -29,12 +27,6 @@ from tilewright.tuner.tune import Tuner
 
 HERE = Hardware.of({"architecture": "test"})
 PARTS = ["generate", "features", "train", "propose", "load", "build", "run", "other"]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 class Clock:

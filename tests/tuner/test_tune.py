@@ -6,8 +6,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,7 @@ from rich.console import Console
 from synthetic import WORKLOAD, FakeMachine, space, task, tile_seconds, tiles
 
 from tilewright.compiler.target import Hardware, Target
-from tilewright.db import Store, open_store
+from tilewright.db import Store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
 from tilewright.tuner.model_quality import ModelQuality
@@ -27,12 +25,6 @@ from tilewright.tuner.snapshot import Snapshot
 from tilewright.tuner.tune import Tuner
 
 HERE = Hardware.of({"architecture": "test"})
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/t.db") as store:
-        yield store
 
 
 def tune(machine: FakeMachine | None = None, **options: Any) -> TuningRecord:

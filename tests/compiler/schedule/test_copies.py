@@ -8,7 +8,9 @@ import pytest
 import tilewright as tw
 from tilewright.compiler import interpret, te, topi
 from tilewright.compiler.ir import PrimFunc
-from tilewright.compiler.schedule import Schedule, ScheduleError
+from tilewright.compiler.schedule import Schedule
+
+from .refusing import reason_of
 
 Keeps = Callable[[PrimFunc, Callable[[Schedule], object]], None]
 Steps = Callable[[Schedule], object]
@@ -140,13 +142,6 @@ def test_a_write_at_every_other_element_is_reindexed() -> None:
     x, out = np.arange(6, dtype="float32"), np.empty(12, "float32")
     interpret.run(sch.func, [x, out])
     np.testing.assert_array_equal(out, np.repeat(x * 2, 2)[::-1])
-
-
-def reason_of(f: Callable[[], object]) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        f()
-    assert caught.value.span is not None and caught.value.span.file == __file__
-    return f"{caught.value.primitive}: {caught.value.reason}"
 
 
 def test_two_places_of_one_buffer_are_not_one_copy() -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from tilewright.compiler import interpret, te
 from tilewright.compiler.ir import PrimFunc, parse_script, script
-from tilewright.compiler.schedule import Schedule, ScheduleError
+from tilewright.compiler.schedule import Schedule
+
+from .refusing import reason_of
 
 Steps = Callable[[Schedule], object]
 
@@ -54,12 +56,6 @@ def test_another_form_of_a_factor_keeps_the_meaning(
     steps: Steps, keeps_its_meaning: Callable[[PrimFunc, Steps], None]
 ) -> None:
     keeps_its_meaning(matmul("int8", "uint8"), steps)
-
-
-def reason_of(step: Callable[[], object]) -> str:
-    with pytest.raises(ScheduleError) as e:
-        step()
-    return f"{e.value.primitive}: {e.value.reason}"
 
 
 def test_a_flipped_factor_is_put_right_at_the_end() -> None:

@@ -1,7 +1,6 @@
 """What may not be done is refused, by the whole text."""
 
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,7 @@ from tilewright.compiler import te
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.schedule import Schedule, ScheduleError
 
-
-def reason_of(f: Callable[[], object]) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        f()
-    return f"{caught.value.primitive}: {caught.value.reason}"
+from .refusing import reason_of
 
 
 def test_an_error_names_the_line_and_marks_the_loop(matmul: PrimFunc) -> None:

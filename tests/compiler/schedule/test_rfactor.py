@@ -10,6 +10,8 @@ from tilewright.compiler import interpret, te
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.schedule import Schedule, ScheduleError
 
+from .refusing import reason_of
+
 Keeps = Callable[[PrimFunc, Callable[[Schedule], object]], None]
 
 
@@ -133,13 +135,6 @@ def test_a_sum_of_1000_floats_becomes_one_vector_accumulator() -> None:
     assert "phi <8 x float>" in ir
     assert "alloca" not in ir
     assert ir.count("fadd contract <8 x float>") == 1
-
-
-def reason_of(f: Callable[[], object]) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        f()
-    assert caught.value.span is not None and caught.value.span.file == __file__
-    return f"{caught.value.primitive}: {caught.value.reason}"
 
 
 def test_a_spatial_loop_is_not_factored() -> None:

@@ -19,6 +19,8 @@ from tilewright.compiler.schedule import (
     register_tensor_intrin,
 )
 
+from .refusing import reason_of
+
 Keeps = Callable[[PrimFunc, Callable[[Schedule], object]], None]
 DOT = "dot_16x4_i8i8i32"
 
@@ -223,13 +225,6 @@ def test_what_is_no_intrinsic_is_not_registered() -> None:
 
 
 # ---- refusals ----
-
-
-def reason_of(f: Callable[[], object]) -> str:
-    with pytest.raises(ScheduleError) as caught:
-        f()
-    assert caught.value.span is not None and caught.value.span.file == __file__
-    return f"{caught.value.primitive}: {caught.value.reason}"
 
 
 def test_an_intrinsic_is_named_by_a_string(matmul: PrimFunc) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilewright.compiler import interpret
+from tilewright.compiler import interpret, topi
 from tilewright.compiler.arith import Atom, Poly, Var, evaluate, poly, proven_negative, substitute
 from tilewright.compiler.ir import (
     Binary,
@@ -140,13 +140,23 @@ def test_what_is_proposed_satisfies_the_constraints(workload: PrimFunc, target: 
 
 
 def test_the_register_budget_of_the_target_is_kept(target: Target) -> None:
-    from tilewright.compiler import topi
-
     func = topi.create({"op": "matmul", "m": 64, "n": 128, "k": 32})
     for sketch in space_of(func, target).sketches:
         population = configs(sketch, 200)
         accumulators = sketch.columns.features(population)[:, FEATURE_NAMES.index("accumulators")]
         assert accumulators.max() <= target.vector_registers - 2
+
+
+def test_tiles_may_fill_all_of_16_registers_and_leave_one_of_32(target: Target) -> None:
+    func = topi.create({"op": "matmul", "m": 64, "n": 192, "k": 32})
+    used = 0
+    for sketch in space_of(func, target).sketches:
+        every = sketch.columns.every(1 << 16)
+        assert every is not None
+        rows = every[:, [k.name for k in sketch.knobs].index("i_r")]
+        vectors = every[:, [k.name for k in sketch.knobs].index("j_r")]
+        used = max(used, int((rows * vectors + vectors + 1).max()))
+    assert used == (16 if target.vector_registers == 16 else 31)
 
 
 def test_candidates_keep_the_meaning(workload: PrimFunc) -> None:

@@ -57,7 +57,9 @@ def test_the_order_of_additions_is_kept_where_it_is_the_programs() -> None:
 def test_blocks_divide_the_reduction_and_are_spread_over_their_range(target: Target) -> None:
     (sketch, _) = staged(matmul(64, 64, 5040), target)
     (sizes,) = (k.domain for k in sketch.knobs if k.name == "k_b")
-    assert sizes == (70, 112, 168, 280, 504, 1008)
+    # Where registers are few, rows are read so often that a first-level cache has to hold them.
+    few = target.vector_registers <= 16
+    assert sizes == ((8, 24, 60, 120, 315, 1008) if few else (70, 112, 168, 280, 504, 1008))
     assert blocks((1, 2, 3)) == (1, 2, 3)
 
 

@@ -1,7 +1,9 @@
 """Programs run in every way there is: both modes of the interpreter, native code of the program as it stands,
 and of its default schedule."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from tilewright.compiler import interpret, te
 from tilewright.compiler.build import build
 from tilewright.compiler.ir import PrimFunc
 from tilewright.compiler.schedule import Schedule
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 Array = np.ndarray[Any, Any]
 
