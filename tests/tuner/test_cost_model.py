@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -269,3 +271,12 @@ def test_a_session_refuses_a_prior_of_another_schema_and_names_both() -> None:
     assert str(refused.value) == (
         "the features of the store are of schema 7; those of this search are of schema 8"
     )
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_loading_xgboost_leaves_the_collector_as_it_was(collects: bool) -> None:
+    code = "import gc; from tilewright.tuner.cost_model import XGBoost"
+    off = "" if collects else "gc.disable(); "
+    code += f"; {off}XGBoost.load(); print(gc.isenabled())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == f"{collects}\n"
