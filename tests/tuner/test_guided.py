@@ -43,7 +43,7 @@ def rows(points: list[Point]) -> list[list[int]]:
 
 
 def test_after_enough_trials_without_a_faster_one_all_around_the_fastest_is_next_the_nearest_first() -> None:
-    view = after(fastest=7, trials=24)
+    view = after(fastest=7, trials=16)
     beside = list(around(view, 1))
     found = proposed(view, len(beside))
     assert rows(found) == rows(beside)
@@ -52,12 +52,12 @@ def test_after_enough_trials_without_a_faster_one_all_around_the_fastest_is_next
 
 
 def test_before_that_the_places_go_on_in_turn() -> None:
-    found = proposed(after(fastest=8, trials=24), 8)
+    found = proposed(after(fastest=8, trials=16), 8)
     assert len({point.origin for point in found}) > 1
 
 
 def test_once_all_around_the_fastest_is_measured_the_places_go_on_in_turn() -> None:
-    view = after(fastest=7, trials=24)
+    view = after(fastest=7, trials=16)
     for point in list(around(view, 1)):
         view.pools[0].take(point.row)
     assert len({point.origin for point in proposed(view, 8)}) > 1
@@ -67,7 +67,7 @@ def test_where_not_every_open_point_is_looked_at_the_places_go_on_in_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(field, "WHOLE", len(SPACE.configs) - 1)
-    found = proposed(after(fastest=7, trials=24), 8)
+    found = proposed(after(fastest=7, trials=16), 8)
     assert len({point.origin for point in found}) > 1
 
 

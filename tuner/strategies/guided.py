@@ -67,7 +67,7 @@ class Guided:
     initial: int = 16
     shares: tuple[tuple[str, float], ...] = (("model", 0.3), ("elsewhere", 0.6), ("local", 0.1))
     promising: float = 0.25
-    patience: int = 16
+    patience: int = 8
     epsilon: float = 0.0
     bonus: float = 0.0
     _learner: list[Learner] = field(default_factory=list, repr=False, compare=False)
