@@ -16,7 +16,7 @@ from ..space import Population
 from .base import Point, View
 from .incumbents import elites
 
-__all__ = ["Field", "survey"]
+__all__ = ["Field", "survey", "whole"]
 
 WHOLE = 20_000
 """A round looks at every open point of sketches that have at most so many together."""
@@ -58,6 +58,13 @@ class Field:
     def among(self, pool: Pool, rows: Population) -> NDArray[np.int64]:
         """The numbers of a pool's points that are among these rows."""
         return self.of(pool.index)[np.isin(pool.codes(self.parts[pool.index]), pool.codes(rows))]
+
+
+def whole(view: View) -> bool:
+    """Whether a round looks at every open point of all sketches."""
+    if not all(pool.enumerable for pool in view.pools):
+        return False
+    return sum(len(pool.points()) for pool in view.pools) <= WHOLE
 
 
 def survey(view: View, model: CostModel, population: int, generations: int, rng: Generator) -> Field:
