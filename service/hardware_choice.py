@@ -18,7 +18,7 @@ NO_WORKER = "no worker attached"
 _MOST_WORKERS = 3
 _MOST_KINDS = 8
 _LONGEST = 300  # characters of one label, or of what is told of a worker behind its name
-_REST = re.compile(r" and \d+ more")
+_COUNTS = re.compile(r" and \d+ more|(?<=^workers of )\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ def waits_for(needs: Needs, workers: Sequence[Worker]) -> str | None:
     return f"{what} ({_few([_absent(w) for w in _reachable_first(fitting)], _MOST_WORKERS)})"
 
 
-def alike(one: str, other: str) -> bool:
-    """Whether two reasons of `waits_for` name the same, whatever the number of those that they leave out."""
-    return _REST.sub("", one) == _REST.sub("", other)
+def says_the_same(one: str, other: str) -> bool:
+    """Whether two reasons of `waits_for` name the same, whatever they count."""
+    return _COUNTS.sub("", one) == _COUNTS.sub("", other)
 
 
 def _misfit(needs: Needs, workers: Sequence[Worker]) -> str | None:

@@ -15,7 +15,7 @@ from ..db.leadership import Alone, Leadership
 from ..db.records import Job
 from ..db.store import Store
 from .dispatch import Dispatched, Dispatcher, DispatchError
-from .hardware_choice import Needs, alike, attached, waits_for
+from .hardware_choice import Needs, attached, says_the_same, waits_for
 from .overtime import is_late
 from .search_ends import Knew, SearchEnd, give_up, last_end, rested
 from .search_process import WAITS
@@ -168,7 +168,7 @@ class Shepherd:
             return
         reason = None if job.origin == "outside" else waits_for(Needs.of(job), workers)
         if reason is not None:
-            if job.state != "waiting" or not alike(job.reason, reason):
+            if job.state != "waiting" or not says_the_same(job.reason, reason):
                 self._store.set_waiting(job.id, reason)
             elif search is None:
                 self._look_ahead(job, workers)
