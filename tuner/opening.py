@@ -30,7 +30,7 @@ from .budget import Budget
 from .errors import NotReplayable
 from .task import Replayed, Structure, TuningTask
 
-__all__ = ["budget_of", "open_task", "reopen_task"]
+__all__ = ["budget_of", "open_task", "reopen_task", "require_measured"]
 
 
 def open_task(
@@ -66,6 +66,13 @@ def open_task(
         replay=lambda trace: _replayed(trace, func),
         open_other=_open_other,
     )
+
+
+def require_measured(target: Target) -> Target:
+    """Raises TargetError for a target whose candidates cannot be measured."""
+    if target.unmeasured is not None:
+        raise TargetError(target.unmeasured)
+    return target
 
 
 def reopen_task(job: Job, store: CatalogStore) -> TuningTask:

@@ -21,7 +21,7 @@ from ..measure.runner import Runner
 from .budget import Budget
 from .interrupts import heard
 from .local import Measurer
-from .opening import open_task
+from .opening import open_task, require_measured
 from .progress import NoTasksProgress, TasksDisplay, TasksProgress
 from .quota import Quota, TurnClock
 from .record import TuningRecord
@@ -108,7 +108,7 @@ class TasksTuner:
     clock: Callable[[], float] = time.monotonic
     open: Callable[[WeightedTask], TuningTask] = field(
         default=lambda task: open_task(
-            task.func, Target.parse(task.target or "llvm"), task.space, task.constraints
+            task.func, require_measured(Target.parse(task.target or "llvm")), task.space, task.constraints
         )
     )
 

@@ -27,7 +27,7 @@ from .errors import NotASqlStore
 from .interrupts import heard
 from .local import LocalSearch, Measurer
 from .look_back import look_back
-from .opening import budget_of, open_task
+from .opening import budget_of, open_task, require_measured
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
 from .pruning import pruned
@@ -112,7 +112,7 @@ def tune(
     """
     watch = Stopwatch()
     with watch.part("generate"):
-        task = open_task(func, Target.parse(target), space, constraints)
+        task = open_task(func, require_measured(Target.parse(target)), space, constraints)
     if share is not None:
         trials = trials_of_share(task.space, share)
     hardware, name = detect(), name_of(space)

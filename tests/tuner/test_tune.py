@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 from synthetic import WORKLOAD, FakeMachine, space, task, tile_seconds, tiles
 
-from tilewright.compiler.target import Hardware, Target
+from tilewright.compiler import topi
+from tilewright.compiler.target import Hardware, Target, TargetError
 from tilewright.db import Store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
@@ -21,6 +22,7 @@ from tilewright.tuner.pruning import pruned
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.snapshot import Snapshot
 from tilewright.tuner.tune import Tuner
+from tilewright.tuner.tune import tune as search
 
 HERE = Hardware.of({"architecture": "test"})
 
@@ -28,6 +30,13 @@ HERE = Hardware.of({"architecture": "test"})
 def tune(machine: FakeMachine | None = None, **options: Any) -> TuningRecord:
     options = {"task": task(options.pop("space", tiles())), "trials": 24, **options}
     return Tuner(hardware=HERE, **options).run(machine or FakeMachine())
+
+
+def test_a_target_whose_candidates_no_confined_process_builds_is_refused_before_any_trial() -> None:
+    func = topi.create({"op": "matmul", "m": 4, "n": 4, "k": 4})
+    said = "^target c: building a candidate takes files and a compiler, which a measuring process has not;"
+    with pytest.raises(TargetError, match=said):
+        search(func, target="c", trials=2)
 
 
 class Clock:
