@@ -72,9 +72,9 @@ class BudgetView(View):
 
 
 class ProgressView(View):
-    """How far a search is. `done` of `asked` trials have an outcome, `known` were
-    measured by earlier jobs; `eta_seconds` is an estimate by the pace
-    of the newest results, if any: none while the job is paused or waits for workers."""
+    """How far a search is. `done` of `asked` trials have an outcome, `known` were measured by earlier jobs;
+    `eta_seconds` is an estimate by the pace of the newest results, if any: none while the job is paused or
+    waits for workers."""
 
     done: int = 0
     asked: int = 0
