@@ -23,6 +23,8 @@ from types import FrameType
 import psycopg
 from postgres_server import PostgresServer
 
+from tilewright.db import open_store
+
 DATABASE = "tilewright"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -80,8 +82,7 @@ class Scaled:
             self.db = server.url(DATABASE)
             self._run("db", "upgrade")
             for path, scope in ((self.token, "jobs:write"), (self.worker_token, "worker")):
-                path.unlink(missing_ok=True)
-                self._run("token", "create", "--scope", scope, "--name", "scaled", "--out", str(path))
+                self._give_token(path, scope)
             self._serve()
             for n in range(self._searches):
                 self._begin(f"search-{n}", "search", "run", "--concurrency", str(self._concurrency))
@@ -134,6 +135,17 @@ class Scaled:
                 raise StartError(self.dead() or f"the API did not start in time:\n{self.log('api')}")
             time.sleep(0.05)
         self.url = ready.read_text().strip()
+
+    def _give_token(self, path: Path, scope: str) -> None:
+        """Have a valid token of this scope in the file. One that is there stays: jobs are steered by the
+        token that made them."""
+        if path.exists():
+            with open_store(self.db, create=False) as store:
+                token = store.token_by_secret(path.read_text("utf-8", "replace").strip())
+            if token is not None and scope in token.scopes:
+                return
+            path.unlink()
+        self._run("token", "create", "--scope", scope, "--name", "scaled", "--out", str(path))
 
     def _begin(self, name: str, *words: str) -> None:
         with (self.data / f"{name}.log").open("wb") as log:
