@@ -13,6 +13,7 @@ import typer
 from .best import app
 from .best_source import opened
 from .exits import CommandError, Exit
+from .new_file import new_file
 from .options import AsJson, Db, settings_of
 from .output import say, show, show_json
 from .where import Place, takes
@@ -125,14 +126,5 @@ def _write(out: Path | None, lines: Any) -> None:
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
         return
-    try:
-        file = out.open("x", encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"--out {out} cannot be made: {error.strerror}", Exit.USAGE) from error
-    try:
-        with file:
-            file.writelines(line + "\n" for line in lines)
-    except BaseException:
-        # Half of a store looks like a whole one, and a file that is there would stop the next attempt.
-        out.unlink(missing_ok=True)
-        raise
+    with new_file(out) as file:
+        file.writelines(line + "\n" for line in lines)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ...db.errors import StoreUnavailable
+from ...db.errors import StoreFull, StoreUnavailable
 from ..settings import Loaded, load
 from .exits import CommandError
 from .options import AsJson, Db, LogFormat, LogLevel
@@ -84,4 +84,5 @@ def _naming_the_setting(loaded: Loaded) -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"{error} (setting db, {loaded.sources['db']})") from error
+        kind = StoreFull if isinstance(error, StoreFull) else StoreUnavailable
+        raise kind(f"{error} (setting db, {loaded.sources['db']})") from error
