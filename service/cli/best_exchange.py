@@ -14,7 +14,7 @@ from .best import app
 from .best_source import opened
 from .exits import CommandError, Exit
 from .new_file import new_file
-from .options import AsJson, Db, settings_of
+from .options import AsJson, Db, database_url
 from .output import say, show, show_json
 from .where import Place, takes
 
@@ -86,7 +86,7 @@ def check(
 
     failed: list[dict[str, Any]] = []
     count = 0
-    with opened(Place(db=db or settings_of().db)) as source:
+    with opened(Place(db=database_url(db))) as source:
         for kept in _all(source.kept):
             count += 1
             reason = why_not(kept.program, kept.description, kept.schedule.trace)

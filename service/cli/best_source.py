@@ -13,6 +13,7 @@ from ..connect import connect
 from ..schedule_presenter import explain, pin_view, schedule_view
 from ..schedule_views import ExplanationView, PinView, ScheduleView
 from .exits import CommandError, Exit
+from .options import NO_TOKEN
 from .where import Place
 
 
@@ -71,10 +72,11 @@ def opened(
     else the server. To look something up makes no database."""
     if place.url is not None and place.db is not None:
         raise CommandError("--db is for a database here, --url for a server: give one of them", Exit.USAGE)
-    loaded = place.loaded()
-    settings = loaded.settings
+    loaded = place.loaded(NO_TOKEN)
     only_db = loaded.sources["url"] == "default" != loaded.sources["db"]
-    where = settings.db if place.db is not None or only_db else settings.url
+    here = place.db is not None or only_db
+    settings = loaded.settings if here else place.settings()
+    where = settings.db if here else settings.url
     token = None if settings.token is None else settings.token.get_secret_value()
     try:
         source = connect(where, token, insecure_http=settings.insecure_http, create=create)

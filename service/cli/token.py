@@ -15,7 +15,7 @@ from ..durations import LONGEST_TOKEN_LIFE, seconds_of, shortened
 from .audit import by_command
 from .exits import CommandError, Exit
 from .new_file import new_file, settle
-from .options import AsJson, Db, settings_of
+from .options import AsJson, Db, database_url
 from .output import say, show, show_json, table
 
 app = typer.Typer(name="token", help="Bearer tokens of a database.", no_args_is_help=True)
@@ -130,7 +130,7 @@ def _store(db: str | None, *, create: bool = False) -> Any:
     from ...db import open_store
 
     try:
-        return open_store(settings_of(db=db).db, create=create)
+        return open_store(database_url(db), create=create)
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
 
