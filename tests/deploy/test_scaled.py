@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from scaled import Scaled
 
@@ -55,3 +56,21 @@ def test_the_scaled_form_that_begins_again_keeps_its_tokens_but_for_those_that_o
             known = [(token.scopes, token.revoked_at is None) for token in store.tokens()]
     assert (after[0] == before[0], after[1] == before[1], None in scopes) == (True, False, False)
     assert known == [(("jobs:write",), True), (("worker",), False), (("worker",), True)]
+
+
+@pytest.mark.slow
+def test_nothing_outlives_the_scaled_form_that_is_killed(folder: Path) -> None:
+    """Two API processes have a parent that is itself begun by it."""
+    command = [sys.executable, DEPLOY / "scaled.py", "--data", folder / "data", "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+    assert program.stdout is not None
+    with program.stdout:
+        assert program.stdout.readline().startswith(b"http://127.0.0.1:")
+        begun = psutil.Process(program.pid).children(recursive=True)
+        program.kill()
+        program.wait()
+    _, alive = psutil.wait_procs(begun, timeout=30)
+    for process in alive:
+        process.kill()
+    assert (len(begun) >= 8, alive) == (True, [])
