@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Console
-
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.errors import StoreError
@@ -83,7 +81,7 @@ def tune_tasks(
         seed=seed,
         strategy=strategy,
         history=history,
-        display=TasksProgress(Console(stderr=True)) if shown(progress) else NoTasksProgress(),
+        display=TasksProgress() if shown(progress) else NoTasksProgress(),
         observer=observer,
         limits=limits or Limits(),
     )

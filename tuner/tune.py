@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Console
-
 from ..compiler.ir import PrimFunc
 from ..compiler.schedule import Trace
 from ..compiler.space import KnobConstraint, SpaceFunction
@@ -330,7 +328,7 @@ def _samples(crowned: Crowned | None) -> tuple[float, ...]:
 
 def display_of(title: str, progress: bool | None) -> ProgressDisplay:
     """A line on stderr if `progress` says so; None: where that is a terminal."""
-    return TerminalProgress(title, Console(stderr=True)) if shown(progress) else NoProgress()
+    return TerminalProgress(title) if shown(progress) else NoProgress()
 
 
 def shown(progress: bool | None) -> bool:

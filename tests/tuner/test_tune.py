@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -353,3 +355,9 @@ def test_the_progress_line_is_drawn_with_its_title() -> None:
     with display:
         display.show(snapshot())
     assert "24/64 trials · best 412.3 µs" in out.getvalue()
+
+
+def test_what_draws_progress_and_what_names_processes_are_not_loaded_before_they_are_needed() -> None:
+    code = "import sys, tilewright; tilewright.tune; print({'rich', 'psutil'} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"

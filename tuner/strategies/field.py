@@ -80,7 +80,7 @@ def survey(view: View, model: CostModel, population: int, generations: int, rng:
             parts.append(pool.left())
             said.append(_said(model, pool.left_features()))
         else:
-            rows, scores = _evolved(pool, elites(pool, view.history, ELITES), model, size, generations, rng)
+            rows, scores = _evolved(pool, _begun(view, pool), model, size, generations, rng)
             left = pool.open(rows)
             parts.append(rows[left])
             said.append(scores[:, left])
@@ -92,6 +92,13 @@ def survey(view: View, model: CostModel, population: int, generations: int, rng:
         np.asarray(together.mean(axis=0), dtype=np.float32),
         np.asarray(together.std(axis=0), dtype=np.float32),
     )
+
+
+def _begun(view: View, pool: Pool) -> Population:
+    """What a population begins with: the fastest, or as long as there are none what rules would choose."""
+    fastest = elites(pool, view.history, ELITES)
+    chosen = [point.row for point in view.defaults if point.pool == pool.index]
+    return fastest if len(fastest) or not chosen else np.stack(chosen)
 
 
 def _evolved(

@@ -18,7 +18,7 @@ from .field import Field, whole
 
 __all__ = ["Promise"]
 
-LEAST = 8
+LEAST = 4
 """Trials of a sketch from which on its process has something to say."""
 
 ROWS = 192
