@@ -7,8 +7,8 @@ class Leadership(Protocol):
     """A lock that ends with the process that holds it, however that ends."""
 
     def leads(self) -> bool:
-        """Whether the lock is this process', which takes it where nobody has it. Raises StoreUnavailable,
-        and then has it no more."""
+        """Whether the lock is this process', which takes it where nobody has it, and keeps it by asking again
+        before it counts as lost. Raises StoreUnavailable, and then has it no more."""
 
     def close(self) -> None:
         """Give it up. May be repeated."""

@@ -1,4 +1,7 @@
-"""Which process tunes a local job, so that others can tell that it is gone."""
+"""Which process tunes a local job, so that others can tell that it is gone.
+
+psutil takes 35 ms to load: whoever reads no identity does without it.
+"""
 
 import json
 import os
@@ -7,8 +10,6 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Self
-
-import psutil
 
 _CLOCK_SECONDS = 5.0
 """A process' start is told in wall time, and a clock that is set moves it by as much; a number that is given
@@ -27,6 +28,8 @@ class ProcessIdentity:
     @classmethod
     def own(cls) -> Self:
         """This very process; after a fork, the child."""
+        import psutil
+
         pid = os.getpid()
         return cls(_machine(), pid, psutil.Process(pid).create_time())
 
@@ -46,6 +49,8 @@ class ProcessIdentity:
     @property
     def gone(self) -> bool | None:
         """Whether the process has ended; None where this machine cannot tell."""
+        import psutil
+
         if self.machine != _machine():
             return None
         try:
@@ -61,12 +66,18 @@ class ProcessIdentity:
 
 @cache
 def _machine() -> str:
-    boot = _read("/proc/sys/kernel/random/boot_id") or f"{psutil.boot_time():.0f}"
+    boot = _read("/proc/sys/kernel/random/boot_id") or _booted()
     try:
         space = str(os.stat("/proc/self/ns/pid").st_ino)
     except OSError:
         space = "-"
     return f"{socket.gethostname() or '-'} {boot} {space}"
+
+
+def _booted() -> str:
+    import psutil
+
+    return f"{psutil.boot_time():.0f}"
 
 
 def _read(path: str) -> str:

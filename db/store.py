@@ -281,8 +281,9 @@ class Store(
         only be read.
         """
 
-    def leadership(self) -> Leadership:
-        """What decides which of several processes leads: of one file it is the one that is `serving`."""
+    def leadership(self, silence: float) -> Leadership:
+        """What decides which of several processes leads: of one file it is the one that is `serving`; of a
+        database on a server, one that asked last more than `silence` seconds ago leads no more."""
 
     def mark(self) -> Mark:
         """A text that no earlier call gave once anything in the database has changed since; while nothing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,7 +13,12 @@ from ..db.words import PRESENT_STATES
 from .errors import AmbiguousHardware, Fault
 
 NO_WORKER = "no worker attached"
-_SHOWN = 20
+
+# A reason is stored with every job that waits, in each of its events and on every page of jobs.
+_MOST_WORKERS = 3
+_MOST_KINDS = 8
+_LONGEST = 300  # characters of one label, or of what is told of a worker behind its name
+_COUNTS = re.compile(r" and \d+ more|(?<=^workers of )\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,10 @@ def choose(needs: Needs, workers: Sequence[Worker]) -> str | None:
 
 
 def waits_for(needs: Needs, workers: Sequence[Worker]) -> str | None:
-    """What a job waits for, or None when a worker can measure for it: what was asked, and what there is."""
+    """What a job waits for, or None when a worker can measure for it: what was asked, and what there is.
+
+    It names a few workers, those that are not offline first, however many there are.
+    """
     alike = [w for w in workers if needs.hardware in (None, w.hardware)]
     if needs.hardware is not None and not alike:
         kinds = attached(workers)
@@ -74,7 +83,12 @@ def waits_for(needs: Needs, workers: Sequence[Worker]) -> str | None:
     what = NO_WORKER if needs.hardware is None else f"no worker for hardware {needs.hardware}"
     if not fitting:
         return what
-    return f"{what} ({', '.join(_absent(w) for w in fitting)})"
+    return f"{what} ({_few([_absent(w) for w in _reachable_first(fitting)], _MOST_WORKERS)})"
+
+
+def says_the_same(one: str, other: str) -> bool:
+    """Whether two reasons of `waits_for` name the same, whatever they count."""
+    return _COUNTS.sub("", one) == _COUNTS.sub("", other)
 
 
 def _misfit(needs: Needs, workers: Sequence[Worker]) -> str | None:
@@ -88,8 +102,8 @@ def _misfit(needs: Needs, workers: Sequence[Worker]) -> str | None:
         return f"no worker with label {label}; {_known('labels', label, labels)}"
     if not needs.fitting(in_pool):
         asked = ", ".join(sorted(needs.labels))
-        have = "; ".join(f"{w.name} has {', '.join(sorted(labels_of(w.labels))) or 'none'}" for w in in_pool)
-        return f"no worker with all the labels {asked}: {have}"
+        have = [f"{w.name} has {_labels(w)}" for w in _reachable_first(in_pool)]
+        return f"no worker with all the labels {asked}: {_few(have, _MOST_WORKERS, '; ')}"
     return None
 
 
@@ -99,13 +113,32 @@ def _known(what: str, asked: str, known: set[str]) -> str:
     alike = {each.casefold(): each for each in sorted(known)}
     close = get_close_matches(asked.casefold(), alike, 1, 0.8)
     hint = f"did you mean {alike[close[0]]}? " if close else ""
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"{hint}{what} known: {', '.join(sorted(known)[:_SHOWN])}{more}"
+    return f"{hint}{what} known: {_few([_cut(each) for each in sorted(known)], _MOST_KINDS)}"
 
 
 def _absent(worker: Worker) -> str:
-    return f"{worker.name} is {worker.state}" + (f": {worker.reason}" if worker.reason else "")
+    return f"{worker.name} is {worker.state}" + (f": {_cut(worker.reason)}" if worker.reason else "")
+
+
+def _labels(worker: Worker) -> str:
+    return _cut(", ".join(sorted(labels_of(worker.labels)))) or "none"
 
 
 def listed(kinds: dict[str, list[str]]) -> str:
-    return ", ".join(f"{key} ({', '.join(names)})" for key, names in sorted(kinds.items()))
+    """The kinds of hardware, each with a few of its workers."""
+    each = [f"{key} ({_few(names, _MOST_WORKERS)})" for key, names in sorted(kinds.items())]
+    return _few(each, _MOST_KINDS)
+
+
+def _reachable_first(workers: Iterable[Worker]) -> list[Worker]:
+    """In this order otherwise, so that one more that left does not change whom a reason names."""
+    return sorted(workers, key=lambda w: w.state == "offline")
+
+
+def _few(texts: Sequence[str], most: int, between: str = ", ") -> str:
+    rest = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return between.join(texts[:most]) + rest
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -130,7 +130,7 @@ class SearchRunner:
             self._store,
             self._parser,
             dispatcher,
-            leadership=self._store.leadership(),
+            leadership=self._store.leadership(self._settings.runner_silence),
             restarts=self._settings.search_restarts,
             interval=self._interval,
             patience=self._patience,

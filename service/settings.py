@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     )
     max_searches: int = Field(4, ge=1, description="searches that run at the same time")
     runner_silence: float = Field(
-        15.0, gt=0, description="seconds without a sign of life after which a search runner counts as lost"
+        15.0, gt=0, description="seconds of silence after which a search runner is lost and leads no more"
     )
     search_restarts: int = Field(3, ge=0, description="times a search that died is started again")
 

@@ -15,7 +15,7 @@ from ..db.leadership import Alone, Leadership
 from ..db.records import Job
 from ..db.store import Store
 from .dispatch import Dispatched, Dispatcher, DispatchError
-from .hardware_choice import Needs, attached, waits_for
+from .hardware_choice import Needs, attached, says_the_same, waits_for
 from .overtime import is_late
 from .search_ends import Knew, SearchEnd, give_up, last_end, rested
 from .search_process import WAITS
@@ -68,6 +68,8 @@ class Shepherd:
         self._on_crash = on_crash
         self.crashed = False
         self._trouble = ""
+        self._led: bool | None = None
+        self._asked_at = float("-inf")
         self._unwanted_since: dict[str, float] = {}
         self._looked_ahead: set[str] = set()
         self._swept_at = float("-inf")
@@ -100,9 +102,9 @@ class Shepherd:
             while not self._stopping.is_set():
                 trouble, pause = "", self._interval
                 try:
-                    if self._leadership.leads():
+                    if self._leads():
                         self._round()
-                    else:
+                    if not self._led:
                         pause = max(pause, _ASK_TO_LEAD_EVERY)
                 except StoreUnavailable as error:
                     trouble = str(error)
@@ -120,21 +122,42 @@ class Shepherd:
                 if self._on_crash is not None:
                     self._on_crash()
 
+    def _leads(self) -> bool:
+        """Ask, and say where that has changed since."""
+        self._asked_at = time.monotonic()
+        led, self._led = self._led, self._leadership.leads()
+        if led and not self._led:
+            log.warning("this process stood still or lost its connection, and leads no more: another one may")
+        elif led is False and self._led:
+            log.info("this process leads from now on: it decides which searches run")
+        return self._led
+
+    def _still_leads(self) -> bool:
+        """Whether a decision may follow. Asked again where that was long ago: a round may be long, and the
+        process may have stood still in the middle of it."""
+        if time.monotonic() - self._asked_at <= self._interval:
+            return bool(self._led)
+        return self._leads()
+
     def _round(self) -> None:
         if self._sweeps and time.monotonic() - self._swept_at > _SWEEP_EVERY:
             self._swept_at = time.monotonic()
             for lost in self._store.sweep():
                 log.warning("worker %s lost lease %s; blamed: %s", lost.worker, lost.lease, lost.blamed)
         for job in self._store.overdue_jobs():
-            if job.origin == "http":
+            if job.origin == "http" and self._still_leads():
                 self._fail(job, f"{job.reason}, for {job.worker_wait:g} s")
         # Before the jobs are read: a search that has ended by now may have ended its job.
         searches = self._dispatcher.searches()
         jobs = [*self._store.unfinished_jobs("http"), *self._store.unfinished_jobs("outside")]
         workers = self._store.workers()
         self._looked_ahead &= {job.id for job in jobs}
+        if not self._still_leads():
+            return
         self._end_unwanted(searches, {job.id for job in jobs if job.state != "paused"})
         for job in jobs:
+            if not self._still_leads():
+                return
             try:
                 self._advance(job, workers, searches.get(job.id))
             except (Conflict, NotFound) as error:
@@ -145,7 +168,7 @@ class Shepherd:
             return
         reason = None if job.origin == "outside" else waits_for(Needs.of(job), workers)
         if reason is not None:
-            if (job.state, job.reason) != ("waiting", reason):
+            if job.state != "waiting" or not says_the_same(job.reason, reason):
                 self._store.set_waiting(job.id, reason)
             elif search is None:
                 self._look_ahead(job, workers)

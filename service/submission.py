@@ -50,6 +50,8 @@ class Submission:
                 raise InvalidSuggestion.at(f"/suggestions/{number}{error.pointer}", error.message) from error
         if request.measure == "outside":
             _check_outside(request, hardware)
+        elif target.unmeasured is not None:
+            raise InvalidTarget.at("/target", target.unmeasured)
         return cls(request, workload, target, hardware)
 
     def view(self) -> ValidationView:

@@ -64,7 +64,7 @@ class CompilerParser:
                 f"code for {target.mcpu} cannot run on hardware {hardware.key[:12]} "
                 f"({hardware.facts.get('model_name') or 'unnamed'}), which lacks {', '.join(lacks)}"
             )
-        return TargetSpec(target.key, rfc8785.dumps(target.to_json()).decode())
+        return TargetSpec(target.key, rfc8785.dumps(target.to_json()).decode(), target.unmeasured)
 
     def hardware_key(self, facts: Mapping[str, Any]) -> str:
         try:

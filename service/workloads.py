@@ -23,10 +23,12 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class TargetSpec:
-    """A target with its defaults filled in. `description` is its canonical JSON text."""
+    """A target with its defaults filled in. `description` is its canonical JSON text; `unmeasured`: why no
+    worker can measure candidates for it."""
 
     key: str
     description: str
+    unmeasured: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Beginning:
             outside=self.asked.outside,
             known=self.warm.known,
             prior=self.warm.prior,
+            costs=task.costs,
             feature_schema=task.feature_schema,
             watch=watch,
         )

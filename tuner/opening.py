@@ -19,6 +19,7 @@ from ..compiler.space import (
     SpaceError,
     SpaceFunction,
     default_configs,
+    estimated_cycles,
     features_of_schedule,
     space_of,
     user_space,
@@ -30,7 +31,7 @@ from .budget import Budget
 from .errors import NotReplayable
 from .task import Replayed, Structure, TuningTask
 
-__all__ = ["budget_of", "open_task", "reopen_task"]
+__all__ = ["budget_of", "open_task", "reopen_task", "require_measured"]
 
 
 def open_task(
@@ -61,11 +62,19 @@ def open_task(
         flops=ir.flop_count(func) or None,
         space_errors=space.errors,
         defaults=[(name, tuple(int(value) for value in row)) for name, row in chosen],
+        costs=lambda features: estimated_cycles(features, target),
         structure=Structure(*structure(func)),
         structure_of=_structure_of,
         replay=lambda trace: _replayed(trace, func),
         open_other=_open_other,
     )
+
+
+def require_measured(target: Target) -> Target:
+    """Raises TargetError for a target whose candidates cannot be measured."""
+    if target.unmeasured is not None:
+        raise TargetError(target.unmeasured)
+    return target
 
 
 def reopen_task(job: Job, store: CatalogStore) -> TuningTask:

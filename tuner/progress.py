@@ -1,14 +1,18 @@
-"""A search's progress as one line on a terminal."""
+"""A search's progress as one line on a terminal.
+
+What draws it takes 20 ms to load: a search that shows nothing does without it.
+"""
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Protocol, Self
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from typing import TYPE_CHECKING, Protocol, Self
 
 from .snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
 
 __all__ = [
     "NoProgress",
@@ -47,14 +51,18 @@ class NoProgress:
 
 
 class TerminalProgress:
-    """A line that is redrawn in place: trials done of the budget, the best so far, failures, time left."""
+    """A line that is redrawn in place: trials done of the budget, the best so far, failures, time left. On
+    standard error unless told otherwise."""
 
-    def __init__(self, title: str, console: Console) -> None:
+    def __init__(self, title: str, console: Console | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[words]}"),
-            console=console,
+            console=console or Console(stderr=True),
             redirect_stdout=False,
             redirect_stderr=False,
         )
@@ -114,7 +122,7 @@ class NoTasksProgress:
 class TasksProgress:
     """A line that is redrawn in place: trials of all tasks done, and the task whose turn it is."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None = None) -> None:
         self._line = TerminalProgress("tuning", console)
 
     def __enter__(self) -> Self:

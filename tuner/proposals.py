@@ -10,6 +10,7 @@ import rfc8785
 from numpy.random import Generator
 
 from .candidate import Candidate, candidate_key
+from .estimate import Estimate, Estimated
 from .outcome import Trial
 from .pool import Pool, nothing_legal
 from .prior import Prior
@@ -32,7 +33,7 @@ class Proposals:
     """The points that are left of a space, and in which order they are tried: what users suggest, a few of
     what was fast elsewhere, and what the strategy proposes.
 
-    `target`, `codegen`, `defaults`, `suggestions`, `outside` and `prior`: see TuningSession.
+    `target`, `codegen`, `defaults`, `suggestions`, `outside`, `prior` and `costs`: see TuningSession.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Proposals:
         suggestions: Sequence[tuple[str, tuple[int, ...], str]],
         outside: Sequence[Replayed],
         prior: Prior | None,
+        costs: Estimated | None,
         watch: Stopwatch,
     ) -> None:
         self._space = space
@@ -60,6 +62,8 @@ class Proposals:
         self._suggestions = [self._point(name, row, origin) for name, row, origin in suggestions]
         self._outside = list(outside)
         self._prior = prior
+        chosen = [self._pools[point.pool].features(point.row[None, :])[0] for point in self._defaults]
+        self._estimate = Estimate.of(costs, chosen)
 
     def take(self, candidate: Candidate) -> None:
         """Never propose it again."""
@@ -76,7 +80,7 @@ class Proposals:
         chosen = self._from_outside(batch, count, number)
         if len(chosen) == count:
             return chosen
-        view = View(batch, self._pools, self._defaults, history, self._prior, self._watch)
+        view = View(batch, self._pools, self._defaults, history, self._prior, self._watch, self._estimate)
         rejected = 0
         proposed = self._strategy.propose(view, size, rng)
         for point in chain(self._queued(size, history), proposed):

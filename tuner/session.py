@@ -14,6 +14,7 @@ from ..db.words import DEFAULT_BATCH
 from .budget import EXACT, Budget
 from .candidate import Candidate
 from .errors import NotReady
+from .estimate import Estimated
 from .giving_up import MAX_FAILURES, FailureCount
 from .goals import Goals
 from .model_quality import quality_of
@@ -63,7 +64,8 @@ class TuningSession:
     proposed twice; a point that is illegal or known costs no trial.
 
     `target` and `codegen` are the target's key and the code generator's version, for candidate keys.
-    `defaults` are sketch names and rows that rules would choose, for the strategy to begin with;
+    `defaults` are sketch names and rows that rules would choose, for the strategy to begin with, and `costs`
+    is what those rules say of any row of features, for its cost model;
     `suggestions` are sketch names, rows and origins (`suggested`: by a user; `transferred`: fast for a
     related workload), and `outside` schedules that users suggest and that are no points of the space; what
     users suggest is proposed ahead of all others, what is transferred takes a quarter of each batch at most.
@@ -94,6 +96,7 @@ class TuningSession:
         outside: Sequence[Replayed] = (),
         known: Sequence[Trial] = (),
         prior: Prior | None = None,
+        costs: Estimated | None = None,
         feature_schema: int | None = None,
         watch: Stopwatch | None = None,
     ) -> None:
@@ -116,6 +119,7 @@ class TuningSession:
             suggestions=suggestions,
             outside=outside,
             prior=prior,
+            costs=costs,
             watch=self._watch,
         )
         self._candidates: list[Candidate] = []

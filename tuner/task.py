@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .candidate import Features
+from .estimate import Estimated
 from .space import TuningSpace
 
 __all__ = ["Replayed", "Structure", "TuningTask"]
@@ -37,8 +38,9 @@ class TuningTask:
 
     `flops`: the floating-point operations of one call, None where they are not known. `codegen` and
     `feature_schema` are the versions that candidate keys and stored feature rows depend on. `defaults`:
-    sketch names and rows that rules would choose without a search, the most promising first. `space_errors`:
-    for each rule that failed to make its part of the space, its name and what it raised.
+    sketch names and rows that rules would choose without a search, the most promising first, and `costs`:
+    what these rules say of any rows of features (None: there are none). `space_errors`: for each rule that
+    failed to make its part of the space, its name and what it raised.
 
     `structure` is the workload's, and `structure_of` that of any program (None: it cannot be read). `replay`
     applies a trace (JSON) to the program; it raises NotReplayable. `open_other` makes the task of another
@@ -56,6 +58,7 @@ class TuningTask:
     feature_schema: int
     flops: int | None = None
     defaults: Sequence[tuple[str, tuple[int, ...]]] = ()
+    costs: Estimated | None = None
     space_errors: Mapping[str, str] = field(default_factory=dict)
     structure: Structure | None = None
     structure_of: Callable[[Mapping[str, Any]], Structure | None] | None = None

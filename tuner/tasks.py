@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Console
-
 from ..compiler.target import Target
 from ..compiler.target.hardware import Hardware, detect
 from ..db.errors import StoreError
@@ -21,7 +19,7 @@ from ..measure.runner import Runner
 from .budget import Budget
 from .interrupts import heard
 from .local import Measurer
-from .opening import open_task
+from .opening import open_task, require_measured
 from .progress import NoTasksProgress, TasksDisplay, TasksProgress
 from .quota import Quota, TurnClock
 from .record import TuningRecord
@@ -83,7 +81,7 @@ def tune_tasks(
         seed=seed,
         strategy=strategy,
         history=history,
-        display=TasksProgress(Console(stderr=True)) if shown(progress) else NoTasksProgress(),
+        display=TasksProgress() if shown(progress) else NoTasksProgress(),
         observer=observer,
         limits=limits or Limits(),
     )
@@ -108,7 +106,7 @@ class TasksTuner:
     clock: Callable[[], float] = time.monotonic
     open: Callable[[WeightedTask], TuningTask] = field(
         default=lambda task: open_task(
-            task.func, Target.parse(task.target or "llvm"), task.space, task.constraints
+            task.func, require_measured(Target.parse(task.target or "llvm")), task.space, task.constraints
         )
     )
 

@@ -8,8 +8,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Console
-
 from ..compiler.ir import PrimFunc
 from ..compiler.schedule import Trace
 from ..compiler.space import KnobConstraint, SpaceFunction
@@ -27,7 +25,7 @@ from .errors import NotASqlStore
 from .interrupts import heard
 from .local import LocalSearch, Measurer
 from .look_back import look_back
-from .opening import budget_of, open_task
+from .opening import budget_of, open_task, require_measured
 from .outcome import Trial
 from .progress import NoProgress, ProgressDisplay, TerminalProgress
 from .pruning import pruned
@@ -112,7 +110,7 @@ def tune(
     """
     watch = Stopwatch()
     with watch.part("generate"):
-        task = open_task(func, Target.parse(target), space, constraints)
+        task = open_task(func, require_measured(Target.parse(target)), space, constraints)
     if share is not None:
         trials = trials_of_share(task.space, share)
     hardware, name = detect(), name_of(space)
@@ -330,7 +328,7 @@ def _samples(crowned: Crowned | None) -> tuple[float, ...]:
 
 def display_of(title: str, progress: bool | None) -> ProgressDisplay:
     """A line on stderr if `progress` says so; None: where that is a terminal."""
-    return TerminalProgress(title, Console(stderr=True)) if shown(progress) else NoProgress()
+    return TerminalProgress(title) if shown(progress) else NoProgress()
 
 
 def shown(progress: bool | None) -> bool:

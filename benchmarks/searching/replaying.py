@@ -88,6 +88,7 @@ ABLATIONS = (
     Contestant("guided", Guided),
     Contestant("without the cost model", partial(Guided, cost_model=NoModel)),
     Contestant("without local refinement", partial(_without, "local")),
+    Contestant("without descending from the best", partial(Guided, patience=1 << 30)),
     Contestant("without looking elsewhere", partial(_without, "elsewhere")),
     Contestant("without points spread at first", partial(Guided, initial=0)),
 )

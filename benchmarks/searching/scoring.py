@@ -1,5 +1,6 @@
 """How many candidates a second one core scores: children made and checked against the constraints, their
-features, the cost model's prediction. Processor time of one thread, the least of many rounds.
+features, what the cost model and the rules it begins with say. Processor time of one thread, the least of
+many rounds.
 
 The model is trained as it is in a search, on the features of random configs with the times that the default
 schedule's estimate gives them. Children are made of as many parents as a search keeps; those that come out
@@ -11,15 +12,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from bench.workloads import workloads
 
-from tilewright.compiler.space import Sketch, space_of
+from tilewright.compiler.space import Sketch, estimated_cycles, space_of
 from tilewright.compiler.space.default import estimate
 from tilewright.compiler.target import Target
-from tilewright.tuner.cost_model import CostModel, TrainingSet, available_model
+from tilewright.tuner.cost_model import Corrected, CostModel, TrainingSet, available_model
+from tilewright.tuner.estimate import Estimate
 from tilewright.tuner.pool import Pool
 
 #: Trials that the model is trained on, parents, and children scored at once.
@@ -86,9 +89,12 @@ def _scored(sketch: Sketch, target: Target, rounds: int) -> dict[str, Any]:
 def _trained(sketch: Sketch, target: Target, rng: np.random.Generator) -> CostModel:
     rows = sketch.columns.random(TRAINED, rng)
     seconds = estimate(sketch, rows, target)
-    model = available_model()
+    features = sketch.columns.features(rows)
+    rules = Estimate.of(partial(estimated_cycles, target=target), list(features))
+    assert rules is not None
+    model = Corrected(available_model(), rules)
     scores = (seconds.min() / seconds).astype(np.float32)
-    model.update(TrainingSet.plain(sketch.columns.features(rows), scores))
+    model.update(TrainingSet.plain(features, scores))
     return model
 
 

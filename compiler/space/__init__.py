@@ -1,6 +1,6 @@
 """The search space: sketches with knobs, made by rules, and the schedule that needs no search."""
 
-from .default import default_configs, default_schedule, default_schedules
+from .default import default_configs, default_schedule, default_schedules, estimated_cycles
 from .feature_names import FEATURE_NAMES, FEATURE_SCHEMA
 from .population import Population, SketchColumns
 from .sketch import Constraint, SearchSpace, Sketch, features_of_schedule
@@ -21,6 +21,7 @@ __all__ = [
     "default_configs",
     "default_schedule",
     "default_schedules",
+    "estimated_cycles",
     "features_of_schedule",
     "space_of",
     "user_space",

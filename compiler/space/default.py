@@ -3,7 +3,7 @@ description alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,13 @@ def estimate(sketch: Sketch, population: Population, target: Target) -> NDArray[
     return cycles
 
 
+def estimated_cycles(features: NDArray[np.float32], target: Target) -> NDArray[np.float64]:
+    """The same of rows of features, shape (n, len(FEATURE_NAMES)), as far as they tell: of what runs beside a
+    program's main block, such as packing, they do not. At least 1 each."""
+    cycles = terms(features[:, _CHOSEN].astype(np.float64), target) @ np.array(list(CYCLES.values()))
+    return np.asarray(np.maximum(cycles, 1.0), dtype=np.float64)
+
+
 def terms_of(sketch: Sketch, population: Population, target: Target) -> NDArray[np.float64]:
     """How often each thing of CYCLES happens in one call, shape (n, len(CYCLES))."""
     total = np.zeros((len(population), len(CYCLES)))
@@ -135,9 +142,10 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     # A multiply-add is one instruction, and so is what fetches its operand.
     work = np.maximum(col("operations") / 2, 1)
     room = USABLE * (target.l2 or DEFAULT_CACHE)
-    third = _streamed(f, "bytes", room, "bytes") / LINE
+    runs = _runs(f)
+    third = _streamed(f, runs, "bytes", room, "bytes") / LINE
     # Rows that share sets of the first-level cache share those of the second one, in the same proportion.
-    crowded = _streamed(f, "conflicting bytes", room, "bytes") / LINE
+    crowded = _streamed(f, runs, "conflicting bytes", room, "bytes") / LINE
     found = {
         "vector operation": vectors * work,
         "load beyond one for each operation": vectors * np.maximum(loads - 1, 0),
@@ -147,13 +155,14 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
         "turn of an inner loop": vectors / np.maximum(col("unrolled"), 1),
         "register tile": outputs / (np.maximum(col("accumulators"), 1) * col("lanes")),
         "line from the second-level cache": _streamed(
-            f, "conflicting bytes", USABLE * (target.l1d or DEFAULT_CACHE), "bytes"
+            f, runs, "conflicting bytes", USABLE * (target.l1d or DEFAULT_CACHE), "bytes"
         )
         / LINE,
         "line from the third-level cache": third,
-        "line from memory": _streamed(f, "bytes", USABLE * (target.l3 or DEFAULT_CACHE), "bytes") / LINE,
+        "line from memory": _streamed(f, runs, "bytes", USABLE * (target.l3 or DEFAULT_CACHE), "bytes")
+        / LINE,
         "line crowded out of the second-level cache": np.maximum(crowded - third, 0),
-        "page translated": _streamed(f, "pages", TLB_PAGES, "pages"),
+        "page translated": _streamed(f, runs, "pages", TLB_PAGES, "pages"),
         "element copied by vectors": sum(
             col(f"copy work.{n}") * (1 - col(f"copy strided.{n}")) for n in range(2)
         ),
@@ -165,18 +174,30 @@ def terms(f: NDArray[np.float64], target: Target) -> NDArray[np.float64]:
     return np.stack([found[name] * np.ones(len(f)) for name in CYCLES], axis=1)
 
 
-def _streamed(f: NDArray[np.float64], felt: str, room: float, counted: str) -> NDArray[np.float64]:
-    """What comes into a store with `room`: the innermost nest whose `felt` column is larger streams its
-    `counted` column through, once for each time it runs; when all fits, everything comes in once."""
+def _runs(f: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """How often the nest of each level runs, the innermost first."""
     trips = f[:, _COLUMN["trips"]]
-    out = np.zeros(len(f))
-    open_ = np.ones(len(f), bool)
+    runs = []
     for level in range(LEVELS):
         # Intensity is the trips inside of a nest over its bytes.
         inside = f[:, _COLUMN[f"intensity.{level}"]] * np.maximum(f[:, _COLUMN[f"bytes.{level}"]], 1)
-        stops = open_ & ((f[:, _COLUMN[f"{felt}.{level}"]] > room) | (level == LEVELS - 1))
-        out = np.where(stops, trips / np.maximum(inside, 1) * f[:, _COLUMN[f"{counted}.{level}"]], out)
-        open_ &= ~stops
+        runs.append(trips / np.maximum(inside, 1))
+    return runs
+
+
+def _streamed(
+    f: NDArray[np.float64], runs: Sequence[NDArray[np.float64]], felt: str, room: float, counted: str
+) -> NDArray[np.float64]:
+    """What comes into a store with `room`: the innermost nest whose `felt` column is larger streams its
+    `counted` column through, once for each time it runs; when all fits, everything comes in once."""
+    out = np.zeros(len(f))
+    open_ = np.ones(len(f), bool)
+    for level, times in enumerate(runs):
+        stops = open_
+        if level < LEVELS - 1:
+            stops = open_ & (f[:, _COLUMN[f"{felt}.{level}"]] > room)
+        out = np.where(stops, times * f[:, _COLUMN[f"{counted}.{level}"]], out)
+        open_ = open_ & ~stops
         if not open_.any():
             break
     return out

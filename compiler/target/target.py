@@ -149,6 +149,16 @@ class Target:
         return dict(self.attributes)[name]
 
     @property
+    def unmeasured(self) -> str | None:
+        """Why candidates for it cannot be measured; None where they can."""
+        if kind_of(self.kind).confined:
+            return None
+        return (
+            f"target {self.kind}: building a candidate takes files and a compiler, which a measuring process "
+            "has not; tune for llvm and build the schedule for this target, or measure outside"
+        )
+
+    @property
     def triple(self) -> str:
         """LLVM's triple: the one given as ``mtriple``, or Linux on the processor's architecture."""
         return dict(self.attributes).get("mtriple") or f"{self.architecture}-unknown-linux-gnu"

@@ -77,7 +77,7 @@ class Database(ABC):
         """See `Store.mark`."""
 
     @abstractmethod
-    def leadership(self) -> Leadership:
+    def leadership(self, silence: float) -> Leadership:
         """See `Store.leadership`."""
 
     def discard(self) -> None:

@@ -121,8 +121,8 @@ class PostgresDatabase(Database):
     def mark(self) -> Mark:
         return self._marks.read()
 
-    def leadership(self) -> Leadership:
-        return AdvisoryLeadership(self._address, self.name)
+    def leadership(self, silence: float) -> Leadership:
+        return AdvisoryLeadership(self._address, self.name, silence)
 
     @property
     def _address(self) -> str:

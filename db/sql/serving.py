@@ -12,5 +12,5 @@ class ServingPart(Part):
         check_text("who", who)
         return self._database.serving(who)
 
-    def leadership(self) -> Leadership:
-        return self._database.leadership()
+    def leadership(self, silence: float) -> Leadership:
+        return self._database.leadership(silence)

@@ -108,7 +108,7 @@ class SqliteDatabase(Database):
         with self.explained():
             return Mark(self._marks.read())
 
-    def leadership(self) -> Leadership:
+    def leadership(self, silence: float) -> Leadership:
         return Alone()  # `serving` has made sure of it
 
     def use_wal(self) -> None:

@@ -100,8 +100,8 @@ class UnitDatabase(Database):
     def unserved(self, who: str) -> AbstractContextManager[None]:
         return self.inner.unserved(who)
 
-    def leadership(self) -> Leadership:
-        return self.inner.leadership()
+    def leadership(self, silence: float) -> Leadership:
+        return self.inner.leadership(silence)
 
     def close(self) -> None:
         self.inner.close()

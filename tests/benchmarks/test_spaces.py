@@ -70,6 +70,7 @@ def test_the_tables_have_a_row_for_every_contestant(capsys: pytest.CaptureFixtur
                 "guided",
                 "without the cost model",
                 "without local refinement",
+                "without descending from the best",
                 "without looking elsewhere",
                 "without points spread at first",
             ],

@@ -136,7 +136,7 @@ def test_a_file_that_is_served_is_neither_taken_back_nor_replaced(tw, tmp_path):
 
 def test_a_database_that_servers_use_is_neither_taken_back_nor_replaced(tw, tmp_path, postgres_url):
     copy = tmp_path / "copy"
-    with open_store(postgres_url) as store, contextlib.closing(store.leadership()) as leadership:
+    with open_store(postgres_url) as store, contextlib.closing(store.leadership(15.0)) as leadership:
         assert leadership.leads()
         tw("db", "backup", copy, "--portable", "--db", postgres_url)
         for command in (("downgrade", "--to", "0005"), ("restore", copy, "--replace")):

@@ -20,6 +20,7 @@ from service_harness import (
     stored_job,
 )
 
+from tilewright.service import best_lookup
 from tilewright.service.client import ApiError, Client
 
 
@@ -138,7 +139,8 @@ def test_no_schedule_is_none(client: Client) -> None:
     assert client.best(HEX, HEX, HEX) is None
 
 
-def test_an_unchanged_schedule_is_not_sent_again(api: Api) -> None:
+def test_an_unchanged_schedule_is_not_sent_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best_lookup, "BEST_SECONDS", 60.0)  # a busy machine may take long
     worker = attach(api.store)
     job = searched(api.store, 1)
     settle(api.store, [1e-5], worker)

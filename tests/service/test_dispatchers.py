@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from dispatching import DIE, SHOT, SILENCE, EmbeddedRig, QueuedRig, Rig, rig_of
 from service_harness import attach, searched, settle, stored_job
@@ -186,6 +187,32 @@ def test_the_searches_of_a_runner_that_was_killed_go_on_in_another(queued: Rig) 
     assert {queued.store.job(job.id).state for job in jobs} == {"running"}
 
 
+def test_a_leader_that_stands_still_is_followed_by_another_runner_and_stands_for_election_again(
+    queued: Rig, capfd: pytest.CaptureFixture[str]
+) -> None:
+    attach(queued.store)
+    queued.begin()
+    until(lambda: _leaders(queued) == 1, LONG)
+    first = queued.hosts[0]
+    queued.begin()
+    until(lambda: _leaders(queued) == 2, LONG)
+    first.send_signal(signal.SIGSTOP)
+    try:
+        job = stored_job(queued.store)
+        until(lambda: queued.epochs(job.id) == [1], LONG)
+    finally:
+        first.send_signal(signal.SIGCONT)
+    # It has noticed before it begins anything: the job has its one search.
+    until(lambda: _leaders(queued) == 2, LONG)
+    time.sleep(2 * SILENCE)
+    assert (queued.epochs(job.id), queued.store.job(job.id).state) == ([1], "running")
+    queued.hosts[1].kill()
+    queued.hosts.pop(1).wait()
+    more = stored_job(queued.store)
+    until(lambda: queued.epochs(more.id) == [1], LONG)
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_runner_that_stood_still_works_again_afterwards_and_its_job_has_one_search(queued: Rig) -> None:
     queued.limit = 2
     attach(queued.store)
@@ -207,3 +234,15 @@ def test_a_runner_that_stood_still_works_again_afterwards_and_its_job_has_one_se
     queued.hosts.pop(1).wait()
     more = stored_job(queued.store)
     until(lambda: queued.epochs(more.id) != [], LONG)
+
+
+def _leaders(rig: Rig) -> int:
+    """How many runners lead or stand for election."""
+    query = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE application_name = 'tilewright leader' AND datname = current_database()"
+    )
+    with psycopg.connect(rig.url) as conn:
+        row = conn.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -87,6 +87,26 @@ def test_the_reason_of_a_job_that_waits_names_the_worker_whose_lease_expired(
         )
 
 
+def test_workers_beyond_those_that_a_reason_names_come_and_go_without_an_event(store: Store) -> None:
+    for number in range(4):
+        attach(store, f"w{number}", OTHER_FACTS)
+    job = stored_job(store)
+    reason = f"no worker for hardware {HARDWARE}; attached are {OTHER_HARDWARE} (w0, w1, w2 and 1 more)"
+    with supervised(store, Children()):
+        until(lambda: store.job(job.id).reason == reason)
+        before = store.events(job.id)
+        for _ in range(5):
+            late = attach(store, "w9", OTHER_FACTS)
+            time.sleep(0.1)
+            store.leave(late.id, late.session)
+            time.sleep(0.1)
+        assert (store.events(job.id), store.job(job.id).reason) == (before, reason)
+        first = next(worker for worker in store.workers() if worker.name == "w0")
+        store.leave(first.id, first.session)
+        until(lambda: "(w1, w2, w3)" in store.job(job.id).reason)
+        assert len(store.events(job.id)) == len(before) + 1
+
+
 def test_the_reason_of_a_job_that_waits_follows_what_it_waits_for(store: Store) -> None:
     job = stored_job(store)
     with supervised(store, Children()):

@@ -4,11 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from service_harness import MATMUL
+from service_harness import HARDWARE, MATMUL
 
 from tilewright import topi
 from tilewright.compiler import ir, te
 from tilewright.compiler.target import Hardware, Target, detect
+from tilewright.db import Store
+from tilewright.service.errors import InvalidTarget
+from tilewright.service.requests import JobRequest
+from tilewright.service.settings import Settings
+from tilewright.service.submission import Submission
 from tilewright.service.wiring import CompilerParser
 from tilewright.service.workloads import SpecError
 
@@ -19,6 +24,18 @@ def _refusal(spec: dict[str, Any]) -> tuple[str, str]:
     with pytest.raises(SpecError) as refused:
         PARSER.workload(spec)
     return refused.value.message, refused.value.pointer
+
+
+def test_a_target_that_no_worker_can_build_for_is_taken_only_for_jobs_that_are_measured_outside(
+    store: Store,
+) -> None:
+    said: dict[str, Any] = {"workload": MATMUL, "target": "c", "hardware": HARDWARE}
+    with pytest.raises(InvalidTarget) as refused:
+        Submission.of(JobRequest.model_validate(said), PARSER, store, Settings())
+    assert refused.value.faults[0].pointer == "/target"
+    assert "measure outside" in refused.value.detail
+    outside = JobRequest.model_validate({**said, "measure": "outside"})
+    assert Submission.of(outside, PARSER, store, Settings()).target.key == Target.parse("c").key
 
 
 def test_an_operator_is_read_as_its_program() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -172,6 +174,7 @@ def test_a_kernel_ridge_of_many_rows_keeps_those_of_weight() -> None:
         weights,
         np.repeat([0, 1], [3000, 100]),
         np.zeros(3100, dtype=bool),
+        np.zeros(3100, dtype=np.float32),
     )
     fitted = KernelRidge("a test")
     fitted.update(both)
@@ -268,3 +271,12 @@ def test_a_session_refuses_a_prior_of_another_schema_and_names_both() -> None:
     assert str(refused.value) == (
         "the features of the store are of schema 7; those of this search are of schema 8"
     )
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_loading_xgboost_leaves_the_collector_as_it_was(collects: bool) -> None:
+    code = "import gc; from tilewright.tuner.cost_model import XGBoost"
+    off = "" if collects else "gc.disable(); "
+    code += f"; {off}XGBoost.load(); print(gc.isenabled())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == f"{collects}\n"

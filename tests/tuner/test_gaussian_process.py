@@ -78,7 +78,7 @@ def proposed(strategy: Guided) -> list[tuple[str, str]]:
 
 
 def test_half_of_the_places_of_a_small_space_go_to_what_is_promising() -> None:
-    origins = [origin for _, origin in proposed(Guided(promising=0.5))]
+    origins = [origin for _, origin in proposed(Guided(promising=0.5, patience=64))]
     assert origins[:16] == ["spread"] * 16
     assert 22 <= origins[16:].count("promising") <= 26
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from rich.console import Console
 from synthetic import WORKLOAD, FakeMachine, space, task, tile_seconds, tiles
 
-from tilewright.compiler.target import Hardware, Target
+from tilewright.compiler import topi
+from tilewright.compiler.target import Hardware, Target, TargetError
 from tilewright.db import Store
 from tilewright.tuner import local
 from tilewright.tuner.errors import NoLegalCandidate, NotASqlStore, UnknownStrategy
@@ -21,6 +24,7 @@ from tilewright.tuner.pruning import pruned
 from tilewright.tuner.record import TuningRecord
 from tilewright.tuner.snapshot import Snapshot
 from tilewright.tuner.tune import Tuner
+from tilewright.tuner.tune import tune as search
 
 HERE = Hardware.of({"architecture": "test"})
 
@@ -28,6 +32,13 @@ HERE = Hardware.of({"architecture": "test"})
 def tune(machine: FakeMachine | None = None, **options: Any) -> TuningRecord:
     options = {"task": task(options.pop("space", tiles())), "trials": 24, **options}
     return Tuner(hardware=HERE, **options).run(machine or FakeMachine())
+
+
+def test_a_target_whose_candidates_no_confined_process_builds_is_refused_before_any_trial() -> None:
+    func = topi.create({"op": "matmul", "m": 4, "n": 4, "k": 4})
+    said = "^target c: building a candidate takes files and a compiler, which a measuring process has not;"
+    with pytest.raises(TargetError, match=said):
+        search(func, target="c", trials=2)
 
 
 class Clock:
@@ -344,3 +355,9 @@ def test_the_progress_line_is_drawn_with_its_title() -> None:
     with display:
         display.show(snapshot())
     assert "24/64 trials · best 412.3 µs" in out.getvalue()
+
+
+def test_what_draws_progress_and_what_names_processes_are_not_loaded_before_they_are_needed() -> None:
+    code = "import sys, tilewright; tilewright.tune; print({'rich', 'psutil'} & set(sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "set()\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from .base import CostModel, Scores
+from .corrected import Corrected
 from .gaussian_process import GaussianProcess, Posterior
 from .gradient_boosting import OBJECTIVES, Objective, XGBoost
 from .kernel_ridge import KernelRidge
@@ -15,6 +16,7 @@ __all__ = [
     "MODELS",
     "OBJECTIVES",
     "ROWS",
+    "Corrected",
     "CostModel",
     "GaussianProcess",
     "KernelRidge",

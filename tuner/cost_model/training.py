@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..candidate import Features
 from ..errors import SchemaMismatch
+from ..estimate import Estimate
 from ..outcome import Trial
 from ..prior import Prior
 
@@ -32,13 +33,15 @@ HALVED = 24
 class TrainingSet:
     """features: float32, shape (n, columns). scores: float32, shape (n,), 0 to 1. weights: float32, shape
     (n,), 1 for a trial of this search. groups: int64, shape (n,), ascending: only rows of one group were
-    measured under the same conditions. failed: bool, shape (n,): its score of 0 is no time."""
+    measured under the same conditions. failed: bool, shape (n,): its score of 0 is no time. foretold:
+    float32, shape (n,), the scores by rules, all 0 where there are none."""
 
     features: Features
     scores: NDArray[np.float32]
     weights: NDArray[np.float32]
     groups: NDArray[np.int64]
     failed: NDArray[np.bool_]
+    foretold: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.scores)
@@ -48,7 +51,7 @@ class TrainingSet:
         """Rows of one group, all of the same weight."""
         count = len(scores)
         ones, zeros = np.ones(count, dtype=np.float32), np.zeros(count, dtype=np.int64)
-        return cls(features, scores, ones, zeros, scores <= 0)
+        return cls(features, scores, ones, zeros, scores <= 0, np.zeros(count, dtype=np.float32))
 
 
 def learnable(history: Sequence[Trial]) -> list[Trial]:
@@ -61,7 +64,9 @@ def learnable(history: Sequence[Trial]) -> list[Trial]:
     ]
 
 
-def training_set(history: Sequence[Trial], prior: Prior | None = None) -> TrainingSet:
+def training_set(
+    history: Sequence[Trial], prior: Prior | None = None, estimate: Estimate | None = None
+) -> TrainingSet:
     """The rows of `prior`, then the trials of which features are known, in trial order, at most ROWS.
 
     A score is best / seconds; a censored trial counts at its bound. A failure has the score 0 and says so.
@@ -74,11 +79,13 @@ def training_set(history: Sequence[Trial], prior: Prior | None = None) -> Traini
     failed = np.array([s is None for s in seconds], dtype=bool)
     rows = [t.candidate.features for t in trials if t.candidate.features is not None]
     features = np.stack(rows).astype(np.float32) if rows else np.empty((0, 0), dtype=np.float32)
-    own = TrainingSet(features, scores, np.ones(len(rows), np.float32), np.zeros(len(rows), np.int64), failed)
-    return own if prior is None or not len(prior) else _joined(prior, own)
+    ones, zeros = np.ones(len(rows), np.float32), np.zeros(len(rows), np.int64)
+    foretold = estimate.scores(features) if estimate and rows else np.zeros(len(rows), np.float32)
+    own = TrainingSet(features, scores, ones, zeros, failed, foretold)
+    return own if prior is None or not len(prior) else _joined(prior, own, estimate)
 
 
-def _joined(prior: Prior, own: TrainingSet) -> TrainingSet:
+def _joined(prior: Prior, own: TrainingSet, estimate: Estimate | None) -> TrainingSet:
     columns = prior.features.shape[1]
     if len(own) and columns != own.features.shape[1]:
         says = prior.says or "what other searches measured"
@@ -88,12 +95,16 @@ def _joined(prior: Prior, own: TrainingSet) -> TrainingSet:
     chosen = chosen[np.argsort(prior.groups[chosen], kind="stable")]
     weight = PRIOR_TRIALS * 0.5 ** (len(own) / HALVED) / len(chosen)
     _, groups = np.unique(prior.groups[chosen], return_inverse=True)
+    foretold = np.zeros(len(chosen), np.float32)
+    if estimate is not None:
+        foretold = estimate.scores_within(prior.features[chosen], groups)
     return TrainingSet(
         np.concatenate([prior.features[chosen], own.features.reshape(-1, columns)]),
         np.concatenate([prior.scores[chosen], own.scores]),
         np.concatenate([np.full(len(chosen), max(weight, 1e-4), np.float32), own.weights]),
         np.concatenate([groups, own.groups + groups.max() + 1]).astype(np.int64),
         np.concatenate([prior.scores[chosen] <= 0, own.failed]),
+        np.concatenate([foretold, own.foretold]),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from numpy.random import Generator
 
+from ..estimate import Estimate
 from ..outcome import Trial
 from ..pool import Pool
 from ..prior import Prior
@@ -36,8 +37,8 @@ class View:
     """All that batch `batch` may depend on: the pools, the points that rules would choose without a search
     (the most promising first), and in trial order the results up to batch - 2.
 
-    `prior`: what other searches measured, for the cost model. `watch` is where the strategy notes what its
-    time goes to (`train`; whatever it does not note is `propose`).
+    `prior`: what other searches measured, for the cost model, and `estimate`: what rules say. `watch` is
+    where the strategy notes what its time goes to (`train`; whatever it does not note is `propose`).
     """
 
     batch: int
@@ -46,6 +47,7 @@ class View:
     history: Sequence[Trial]
     prior: Prior | None = None
     watch: Stopwatch = field(default_factory=Stopwatch)
+    estimate: Estimate | None = None
 
 
 class SearchStrategy(Protocol):

@@ -56,7 +56,7 @@ class Evolutionary:
     def _taught(self, view: View) -> CostModel | None:
         if not self._learner:
             self._learner.append(Learner(self.cost_model))
-        return self._learner[0].taught(view.history, view.prior, view.watch)
+        return self._learner[0].taught(view.history, view.prior, view.watch, view.estimate)
 
     def _guided(self, view: View, model: CostModel, rng: Generator) -> Iterator[Point]:
         """Points by predicted score, best first."""

@@ -16,7 +16,7 @@ from ..space import Population
 from .base import Point, View
 from .incumbents import elites
 
-__all__ = ["Field", "survey"]
+__all__ = ["Field", "survey", "whole"]
 
 WHOLE = 20_000
 """A round looks at every open point of sketches that have at most so many together."""
@@ -60,6 +60,13 @@ class Field:
         return self.of(pool.index)[np.isin(pool.codes(self.parts[pool.index]), pool.codes(rows))]
 
 
+def whole(view: View) -> bool:
+    """Whether a round looks at every open point of all sketches."""
+    if not all(pool.enumerable for pool in view.pools):
+        return False
+    return sum(len(pool.points()) for pool in view.pools) <= WHOLE
+
+
 def survey(view: View, model: CostModel, population: int, generations: int, rng: Generator) -> Field:
     """Every open point where they are few enough; else, of each sketch, what a population comes to that
     evolves for some generations under the model. `population` rows are shared by all sketches, so that a
@@ -73,7 +80,7 @@ def survey(view: View, model: CostModel, population: int, generations: int, rng:
             parts.append(pool.left())
             said.append(_said(model, pool.left_features()))
         else:
-            rows, scores = _evolved(pool, elites(pool, view.history, ELITES), model, size, generations, rng)
+            rows, scores = _evolved(pool, _begun(view, pool), model, size, generations, rng)
             left = pool.open(rows)
             parts.append(rows[left])
             said.append(scores[:, left])
@@ -85,6 +92,13 @@ def survey(view: View, model: CostModel, population: int, generations: int, rng:
         np.asarray(together.mean(axis=0), dtype=np.float32),
         np.asarray(together.std(axis=0), dtype=np.float32),
     )
+
+
+def _begun(view: View, pool: Pool) -> Population:
+    """What a population begins with: the fastest, or as long as there are none what rules would choose."""
+    fastest = elites(pool, view.history, ELITES)
+    chosen = [point.row for point in view.defaults if point.pool == pool.index]
+    return fastest if len(fastest) or not chosen else np.stack(chosen)
 
 
 def _evolved(

@@ -13,8 +13,8 @@ from ..cost_model import CostModel, Learner, XGBoost, available_model
 from ..model_quality import trusted
 from .base import Point, View, spread
 from .design import filling
-from .field import Field, survey
-from .incumbents import fastest
+from .field import Field, survey, whole
+from .incumbents import around, fastest, since_best
 from .promise import Promise
 
 __all__ = ["Guided", "ensemble"]
@@ -52,7 +52,13 @@ class Guided:
     - `local`: the best predicted of those one step from the fastest trials.
 
     `shares` are their parts of the places, by name. Where every open point is looked at, a part `promising`
-    of all places goes to what a Gaussian process and the cost model together promise the most of (Promise).
+    of all places goes to what a Gaussian process and the cost model together promise the most of (Promise),
+    and `early` of the first `initial`: a search that begins with the trials of others has a model by then
+    instead of points that are spread, and what is unknown promises something, too. There, too, once
+    `patience` trials have brought nothing faster, all that lies one step from the fastest is measured, the
+    nearest first, before the places go on: among points as fast as the best to a hundredth or two no model
+    knows which is faster.
+
     A share of `epsilon` is random. `bonus` is what a standard deviation of the model's members is worth to an
     unmeasured point.
     """
@@ -63,6 +69,8 @@ class Guided:
     initial: int = 16
     shares: tuple[tuple[str, float], ...] = (("model", 0.3), ("elsewhere", 0.6), ("local", 0.1))
     promising: float = 0.25
+    early: float = 0.5
+    patience: int = 8
     epsilon: float = 0.0
     bonus: float = 0.0
     _learner: list[Learner] = field(default_factory=list, repr=False, compare=False)
@@ -84,6 +92,8 @@ class Guided:
         wild = _foretold(spread(view, count, rng), view, model)
         # What a model worse than chance ranks first is worse than what chance finds; it goes on predicting,
         # which shows whether it has learned.
+        if since_best(view) >= self.patience and whole(view):
+            yield from _foretold(around(view, 1), view, model)
         if trusted(view.history):
             yield from self._chosen(view, model, begun, count, rng, wild)
         yield from wild
@@ -91,7 +101,7 @@ class Guided:
     def _taught(self, view: View) -> CostModel | None:
         if not self._learner:
             self._learner.append(Learner(self.cost_model))
-        return self._learner[0].taught(view.history, view.prior, view.watch)
+        return self._learner[0].taught(view.history, view.prior, view.watch, view.estimate)
 
     def _chosen(
         self, view: View, model: CostModel, begun: int, count: int, rng: Generator, wild: Iterator[Point]
@@ -102,7 +112,7 @@ class Guided:
         with view.watch.part("train"):
             promise = Promise.of(view, seen) if self.promising else None
         places = _Places(view, seen, seen.scores + self.bonus * seen.deviations, promise, rng)
-        shares = self._shares(promise)
+        shares = self._shares(promise, begun)
         turns = dict.fromkeys(shares, 0.0)
         for number in range(len(seen)):
             if rng.random() < self.epsilon and number < count:
@@ -119,15 +129,17 @@ class Guided:
             chosen = getattr(places, name)() if number < count else places.model()
             yield seen.point(chosen, name)
 
-    def _shares(self, promise: Promise | None) -> dict[str, float]:
+    def _shares(self, promise: Promise | None, begun: int) -> dict[str, float]:
         if promise is None:
             return dict(self.shares)
-        rest = {name: share * (1 - self.promising) for name, share in self.shares}
-        return {"promising": self.promising, **rest}
+        promising = self.early if begun < self.initial else self.promising
+        rest = {name: share * (1 - promising) for name, share in self.shares}
+        return {"promising": promising, **rest}
 
 
 class _Places:
-    """Chooses points of a field, each once."""
+    """Chooses points of a field, each once. As long as nothing is measured, what rules choose stands for the
+    fastest trial."""
 
     def __init__(
         self, view: View, seen: Field, worth: NDArray[np.float32], promise: Promise | None, rng: Generator
@@ -140,7 +152,8 @@ class _Places:
         self._worth = worth + rng.random(len(worth), dtype=np.float32) * np.float32(1e-6)
         self._order = np.argsort(-self._worth, kind="stable")
         self._next = 0
-        self._best = next(iter(fastest(view, 1)), None)
+        self._incumbents = fastest(view, INCUMBENTS) or list(view.defaults[:1])
+        self._best = next(iter(self._incumbents), None)
         self._beside: NDArray[np.int64] | None = None
 
     def model(self) -> int:
@@ -171,7 +184,7 @@ class _Places:
         if self._beside is None:
             near = [
                 self._seen.among(pool, pool.columns.neighbours(point.row[None, :]))
-                for point in fastest(self._view, INCUMBENTS)
+                for point in self._incumbents
                 for pool in (self._view.pools[point.pool],)
             ]
             self._beside = np.unique(np.concatenate(near)) if near else np.empty(0, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..pool import Pool
 from ..space import Population
 from .base import Point, View
 
-__all__ = ["around", "elites", "fastest"]
+__all__ = ["around", "elites", "fastest", "since_best"]
 
 
 def fastest(view: View, count: int) -> list[Point]:
@@ -22,6 +23,13 @@ def fastest(view: View, count: int) -> list[Point]:
         for trial in _ranked(view.history)[:count]
         if trial.candidate.sketch in index
     ]
+
+
+def since_best(view: View) -> int:
+    """How many of the trials that were told came after the fastest one."""
+    best = next(iter(_ranked(view.history)), None)
+    later = takewhile(lambda trial: trial is not best, reversed(view.history))
+    return 0 if best is None else sum(1 for _ in later)
 
 
 def elites(pool: Pool, history: Sequence[Trial], count: int) -> Population:

@@ -14,11 +14,11 @@ from ..outcome import Trial
 from ..pool import Pool
 from ..space import Population
 from .base import View
-from .field import WHOLE, Field
+from .field import Field, whole
 
 __all__ = ["Promise"]
 
-LEAST = 8
+LEAST = 4
 """Trials of a sketch from which on its process has something to say."""
 
 ROWS = 192
@@ -45,14 +45,11 @@ class Promise:
     def of(cls, view: View, seen: Field) -> Self | None:
         """None where there are points that the field does not hold (a process of every evolving population
         would cost more than it gains), where few trials are known, or without SciPy."""
-        pools = view.pools
-        if not available_process() or not all(pool.enumerable for pool in pools):
-            return None
         times = [t.outcome.seconds for t in view.history if t.outcome.seconds is not None]
-        if not times or sum(len(pool.points()) for pool in pools) > WHOLE:
+        if not times or not available_process() or not whole(view):
             return None
         promise = cls(seen, math.log(min(times)))
-        for pool in pools:
+        for pool in view.pools:
             promise._teach(pool, view.history)
         return promise if promise._posteriors else None
 
