@@ -1,8 +1,8 @@
 """The scaled form on one machine without containers: what docker-compose.yml starts, as processes.
 
 `make scaled` runs PostgreSQL, the migration, API processes behind one address, search runners and a worker,
-says where they are, and ends all of them on Ctrl-C. Nothing is left but the named data directory, whose jobs
-go on at the next start.
+says where they are, and ends all of them on Ctrl-C; where it is killed, they end with it. Nothing is left but
+the named data directory, whose jobs go on at the next start.
 """
 
 from __future__ import annotations
@@ -16,17 +16,23 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 import psycopg
 from postgres_server import PostgresServer
 
+from tilewright.db import open_store
+
 DATABASE = "tilewright"
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
-_MAIN = "from tilewright.service.cli import main; main()"
+_MAIN = (
+    "import sys; from tilewright.service.parent_death import die_with; die_with(int(sys.argv.pop(1)));"
+    "from tilewright.service.cli import main; main()"
+)
+"""The command line as a process that ends with the one whose id comes first, even where that is killed."""
 _LOOK_EVERY = 0.2
 
 
@@ -38,7 +44,7 @@ class Scaled:
     """The processes, as a context. `url` is where the API is, `token` and `worker_token` name files.
 
     The database's address, with its password, is in the environment of the processes, not in their command
-    lines.
+    lines. They end with this process, however it ends; the thread that enters must live as long.
     """
 
     def __init__(
@@ -80,8 +86,7 @@ class Scaled:
             self.db = server.url(DATABASE)
             self._run("db", "upgrade")
             for path, scope in ((self.token, "jobs:write"), (self.worker_token, "worker")):
-                path.unlink(missing_ok=True)
-                self._run("token", "create", "--scope", scope, "--name", "scaled", "--out", str(path))
+                self._give_token(path, scope)
             self._serve()
             for n in range(self._searches):
                 self._begin(f"search-{n}", "search", "run", "--concurrency", str(self._concurrency))
@@ -135,10 +140,21 @@ class Scaled:
             time.sleep(0.05)
         self.url = ready.read_text().strip()
 
+    def _give_token(self, path: Path, scope: str) -> None:
+        """Have a valid token of this scope in the file. One that is there stays: jobs are steered by the
+        token that made them."""
+        if path.exists():
+            with open_store(self.db, create=False) as store:
+                token = store.token_by_secret(path.read_text("utf-8", "replace").strip())
+            if token is not None and scope in token.scopes:
+                return
+            path.unlink()
+        self._run("token", "create", "--scope", scope, "--name", "scaled", "--out", str(path))
+
     def _begin(self, name: str, *words: str) -> None:
         with (self.data / f"{name}.log").open("wb") as log:
             self.children[name] = subprocess.Popen(
-                [self._python, "-c", _MAIN, *words],
+                self._command(words),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -148,11 +164,12 @@ class Scaled:
             )
 
     def _run(self, *words: str) -> None:
-        done = subprocess.run(
-            [self._python, "-c", _MAIN, *words], env=self._environment(), capture_output=True, text=True
-        )
+        done = subprocess.run(self._command(words), env=self._environment(), capture_output=True, text=True)
         if done.returncode != 0:
             raise StartError(f"tilewright {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+
+    def _command(self, words: Sequence[str]) -> list[str]:
+        return [self._python, "-c", _MAIN, str(os.getpid()), *words]
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "TILEWRIGHT_DB": self.db, **self._settings}

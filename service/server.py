@@ -109,5 +109,9 @@ def _ready_file_while(path: Path | None) -> Generator[None, None, None]:
 def _write_whole(path: Path, text: str) -> None:
     """A reader sees the whole text or no file."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, "utf-8")
-    partial.replace(path)
+    try:
+        partial.write_text(text, "utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ServeError(f"the ready file {path} cannot be written: {error.strerror}") from error

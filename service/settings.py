@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -145,9 +145,14 @@ class Loaded:
     sources: Mapping[str, str]
 
 
-def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Loaded:
+def load(
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    unused: Collection[str] = (),
+) -> Loaded:
     """The settings of this process. `flags` are values of the command line, None for a flag not given.
 
+    A secret file is read only where its value counts: not that of an `unused` key, nor of one said otherwise.
     Raises SettingsError that names every wrong key, and where it was said.
     """
     environment = os.environ if environ is None else environ
@@ -156,7 +161,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     flagged = {k: v for k, v in (flags or {}).items() if v is not None}
     for origin, key, value in (
         *_from_file(environment.get(CONFIG_VARIABLE)),
-        *_from_environment(environment),
+        *_from_environment(environment, {*flagged, *unused}),
         *(("flag", key, value) for key, value in flagged.items()),
     ):
         values[key] = value
@@ -179,10 +184,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Values of variables and of the files that variables name; the variable itself wins over its file."""
+def _from_environment(environ: Mapping[str, str], unread: Collection[str]) -> list[tuple[str, str, str]]:
+    """Values of variables and of the files that variables name, but for the files of `unread` keys; the
+    variable itself wins over its file."""
     direct: list[tuple[str, str, str]] = []
-    secrets: list[tuple[str, str, str]] = []
+    files: list[tuple[str, str, str]] = []
     for name, value in sorted(environ.items()):
         if not name.startswith(PREFIX) or name == CONFIG_VARIABLE:
             continue
@@ -190,9 +196,15 @@ def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
         if key in Settings.model_fields:
             direct.append((f"environment {name}", key, value))
         elif key.endswith("_file") and key.removesuffix("_file") in Settings.model_fields:
-            secrets.append((f"file {value} of {name}", key.removesuffix("_file"), _read_secret(name, value)))
+            files.append((name, key.removesuffix("_file"), value))
         else:
             raise SettingsError(f"unknown environment variable {name}; {_known(key)}")
+    said = {key for _, key, _ in direct}.union(unread)
+    secrets = [
+        (f"file {path} of {name}", key, _read_secret(name, path))
+        for name, key, path in files
+        if key not in said
+    ]
     return secrets + direct
 
 

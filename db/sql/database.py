@@ -80,6 +80,11 @@ class Database(ABC):
     def leadership(self, silence: float) -> Leadership:
         """See `Store.leadership`."""
 
+    def discard(self) -> None:
+        """`close`, after what failed to fill the database: a file that this process has made for it, and in
+        which nothing was stored, is gone."""
+        self.close()
+
     @abstractmethod
     def close(self) -> None:
         """Give up all connections. May be repeated."""

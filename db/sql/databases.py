@@ -1,6 +1,5 @@
 """Which database a url names."""
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -36,21 +35,24 @@ def database_of(url: str, create: bool) -> Database:
         )
     if not parsed.database or parsed.database == ":memory:" or parsed.query:
         raise InvalidValue("url", f"{url!r} names no file; use sqlite:///relative or sqlite:////absolute")
-    path = Path(parsed.database)
+    path, made = Path(parsed.database), False
     if not path.parent.is_dir():
         raise NoDatabase(f"{path}: there is no directory {path.parent}")
     if not path.exists():
         if not create:
             raise NoDatabase(f"{path}: there is no such database")
-        _make_private(path)
-    return SqliteDatabase(path)
+        made = _make_private(path)
+    return SqliteDatabase(path, made)
 
 
-def _make_private(path: Path) -> None:
+def _make_private(path: Path) -> bool:
     """An empty file that is its owner's alone, for it will hold digests of tokens; SQLite gives the files
-    beside it the same mode. What stands in the way of it, SQLite tells."""
-    with contextlib.suppress(OSError):
+    beside it the same mode. What stands in the way of it, SQLite tells; whether it was made."""
+    try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError:
+        return False
+    return True
 
 
 def _postgres(url: URL) -> Database:

@@ -15,6 +15,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from ..disk_full import is_full
 from ..errors import Conflict, InvalidValue, StoreError, StoreFull, StoreUnavailable
 from ..leadership import Leadership
 from ..mark import Mark
@@ -35,7 +36,6 @@ _MORE_CONNECTIONS = 16
 _MIGRATING = 0x74696C65  # "tile": the advisory lock of who changes the schema
 _AGAIN = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 _LATE = {"55P03", "57014"}  # lock_not_available, query_canceled
-_FULL = {"53100", "53400"}  # disk_full, configuration_limit_exceeded (temporary files)
 _AWAY = ("08", "57P", "53", "58", "28", "3D", "25006", "XX")
 
 # What only servers and search runners keep open.
@@ -164,7 +164,7 @@ class PostgresDatabase(Database):
             return TryAgain(f"{self.name}: too many calls want the same rows ({said})")
         if state in _LATE:
             return StoreUnavailable(f"{self.name}: did not get to this call in time ({said})")
-        if state in _FULL:
+        if is_full(error):
             return StoreFull(f"{self.name}: the disk is full; nothing of this call was stored")
         if state is None:
             return self._explain_driver(error, said)

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.pool import QueuePool
 
+from ..disk_full import is_full
 from ..errors import StoreError, StoreFull, StoreUnavailable
 from ..leadership import Alone, Leadership
 from ..mark import Mark
@@ -27,6 +28,7 @@ from .file_marks import FileMarks
 from .server_lock import server_lock
 
 _SYNCHRONOUS = "FULL"  # a commit returns when it is on disk
+_BESIDE = ("-journal", "-shm")
 _BUSY_TIMEOUT_MS = 5_000
 _LOCK_SECONDS = 30.0
 _LOCKED = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
@@ -35,14 +37,15 @@ _UNUSABLE = {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
 
 
 class SqliteDatabase(Database):
-    """Connections to one database file.
+    """Connections to one database file; `made`: one that this process has made for it.
 
     Once its `identity` is pinned, every transaction makes sure that it is still that file. A file that this
     process may not write, or not write beside, is `read_only`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, made: bool = False) -> None:
         self.path = path
+        self._made = made
         self.name = str(path)
         self.identity = FileIdentity(path)
         self.read_only = path.exists() and not _is_writable(path)
@@ -132,6 +135,12 @@ class SqliteDatabase(Database):
         self._writer.dispose()
         self._reader.dispose()
 
+    def discard(self) -> None:
+        self.close()
+        if self._made and _is_empty(self.path):
+            for each in (self.path, *(Path(f"{self.path}{end}") for end in _BESIDE)):
+                each.unlink(missing_ok=True)
+
     def explained(self) -> contextlib.AbstractContextManager[None]:
         return explained(self._explain, DBAPIError, sqlite3.Error)
 
@@ -145,13 +154,28 @@ class SqliteDatabase(Database):
             return StoreUnavailable(f"{self.path}: stayed locked by other processes for {_LOCK_SECONDS:g} s")
         if code == sqlite3.SQLITE_FULL:
             return StoreFull(f"{self.path}: the disk is full; nothing of this call was stored")
-        if _extended_code(said) == sqlite3.SQLITE_IOERR_WRITE:  # a quota, or a limit of the process
+        if is_full(error):
             return StoreFull(f"{self.path}: takes no more ({said}); nothing of this call was stored")
         if code in _NOT_A_DATABASE:
             return StoreUnavailable(f"{self.path}: is not an intact SQLite database ({said})")
         if code in _UNUSABLE:
             return StoreUnavailable(f"{self.path}: cannot be read and written, nor files beside it ({said})")
         return None
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether the file is there and no table was ever stored in it, nor is another process at it.
+
+    Nothing is written: there may be no room for a file beside it.
+    """
+    if Path(f"{path}-wal").exists():  # the last connection to it would have removed it
+        return False
+    try:
+        address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as conn:
+            return conn.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    except sqlite3.Error:
+        return False
 
 
 def _is_writable(path: Path) -> bool:
@@ -215,11 +239,6 @@ def _patiently(attempt: Any) -> Any:
             if _code(e) not in _LOCKED or time.monotonic() > deadline:
                 raise
             time.sleep(random.uniform(0.002, 0.02))
-
-
-def _extended_code(said: BaseException | None) -> int | None:
-    """What SQLite says more exactly than by its kind of error."""
-    return getattr(said, "sqlite_errorcode", None)
 
 
 def _code(error: Exception) -> int | None:

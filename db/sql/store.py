@@ -74,7 +74,7 @@ class SqlStore(
                 database.prepare()
             database.pin()
         except BaseException:
-            database.close()
+            database.discard()
             raise
         return cls(database)
 
@@ -110,6 +110,9 @@ def upgrade(url: str, schema: Schema = SCHEMA) -> tuple[str | None, str]:
     try:
         database.prepare()
         return schema.upgrade(database)
+    except BaseException:
+        database.discard()
+        raise
     finally:
         database.close()
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ...db.disk_full import is_full
 from . import (
     audit,
     best,
@@ -91,10 +92,29 @@ def run(arguments: Sequence[str]) -> int:
         say(f"tilewright: {error}")
         return exit_code(error)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter's own flush must not fail on it too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has seen enough.
+        _give_output_up()
+        return Exit.FAILED
+    except Exception as error:
+        if not is_full(error):
+            raise
+        say(f"tilewright: {_where(error)}: the disk is full")
         return Exit.FAILED
     return int(code or 0)
+
+
+def _where(error: Exception) -> str:
+    """What an error is about that says a disk takes no more."""
+    name = getattr(error, "filename", None)
+    if name is None:  # files are named where they are made: this is the standard output
+        _give_output_up()
+        return "standard output"
+    return str(name)
+
+
+def _give_output_up() -> None:
+    """The interpreter flushes it at its end, which must not fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(error: BaseException) -> str:

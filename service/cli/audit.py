@@ -12,7 +12,7 @@ import typer
 
 from ...db.service_records import AuditEntry, NewAudit
 from .exits import CommandError
-from .options import AsJson, Db, settings_of
+from .options import AsJson, Db, database_url
 from .output import show, table
 
 app = typer.Typer(name="audit", help="Who changed what.", no_args_is_help=True)
@@ -35,7 +35,7 @@ def list_entries(
     from ...db import open_store
 
     try:
-        store = open_store(settings_of(db=db).db, create=False)
+        store = open_store(database_url(db), create=False)
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
     with store:

@@ -16,7 +16,7 @@ from .output import show, table
 from .progress import speed
 from .tune import Target, script_of
 from .where import Place, takes
-from .workload_argument import Workload, func_of
+from .workload_argument import KnownWorkload, func_of, is_key
 
 Hardware = Annotated[
     str | None, typer.Option(help="A hardware key. [default: this machine's]", show_default=False)
@@ -38,7 +38,7 @@ app = typer.Typer(name="best", help="Best-known schedules.", no_args_is_help=Tru
 @app.command("show")
 @takes(Place)
 def best(
-    workload: Workload,
+    workload: KnownWorkload,
     target: Target = "llvm",
     hardware: Hardware = None,
     allow: Annotated[
@@ -54,24 +54,27 @@ def best(
     """The best-known schedule of WORKLOAD as Python, and how it was found. Ends with 1 when none is known."""
     from ...compiler import ir
 
-    func, key = func_of(workload), key_of(workload, target, hardware)
+    func = None if is_key(workload) else func_of(workload)
+    key = key_of(workload, target, hardware)
     kinds = _kinds(allow)
-    wanted = f"no schedule is known for {func.name}"
+    wanted = f"no schedule is known for {key.name}"
     with opened(where, wanted=wanted) as source:
+        key = source.whole(key)
+        func = func or source.program(key)
         if source.remote:
             found = source.kept.best(*key.parts, freeze, allow=kinds)
         else:
             found = source.kept.best(*key.parts, freeze)
-            if found is None and kinds:
+            if found is None and kinds and func is not None:
                 found = _near(source.kept, func, target, key.hardware, kinds)
         looked = source.where
     if found is None:
-        raise CommandError(f"no schedule is known for {func.name} at {looked}; `tilewright tune` finds one")
+        raise CommandError(f"no schedule is known for {key.name} at {looked}; `tilewright tune` finds one")
     if found.kind == "default":
         document = {"kind": "default", "reason": found.reason, "seconds": None, "gflops": None, "trace": None}
         show(document, as_json, lambda: f"# the default schedule: {found.reason}")
         return
-    gflops = ir.flop_count(func) / found.seconds / 1e9 if found.seconds else None
+    gflops = ir.flop_count(func) / found.seconds / 1e9 if func is not None and found.seconds else None
     trace = found.trace
     document = {
         "kind": found.kind,
@@ -106,7 +109,7 @@ def list_best(
 @app.command("explain")
 @takes(Place)
 def explain(
-    workload: Workload,
+    workload: KnownWorkload,
     target: Target = "llvm",
     hardware: Hardware = None,
     *,
@@ -117,7 +120,7 @@ def explain(
     how it was decided; and what is not served any more."""
     key = key_of(workload, target, hardware)
     with opened(where) as source:
-        said = source.explain(key)
+        said = source.explain(source.whole(key))
     show(said.model_dump(), as_json, lambda: _explained(said))
 
 

@@ -12,7 +12,8 @@ import typer
 from .best import app
 from .best_source import opened
 from .exits import CommandError, Exit
-from .options import AsJson, Db, settings_of
+from .new_file import new_file
+from .options import AsJson, Db, database_url
 from .output import say, show, show_json, show_lines
 from .where import Place, takes
 
@@ -84,7 +85,7 @@ def check(
 
     failed: list[dict[str, Any]] = []
     count = 0
-    with opened(Place(db=db or settings_of().db)) as source:
+    with opened(Place(db=database_url(db))) as source:
         for kept in _all(source.kept):
             count += 1
             reason = why_not(kept.program, kept.description, kept.schedule.trace)
@@ -122,14 +123,5 @@ def _write(out: Path | None, lines: Any) -> None:
     if out is None:
         show_lines(lines)
         return
-    try:
-        file = out.open("x", encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"--out {out} cannot be made: {error.strerror}", Exit.USAGE) from error
-    try:
-        with file:
-            file.writelines(line + "\n" for line in lines)
-    except BaseException:
-        # Half of a store looks like a whole one, and a file that is there would stop the next attempt.
-        out.unlink(missing_ok=True)
-        raise
+    with new_file(out) as file:
+        file.writelines(line + "\n" for line in lines)

@@ -15,7 +15,7 @@ from .options import AsJson
 from .output import show, table
 from .tune import Target
 from .where import Place, takes
-from .workload_argument import Workload
+from .workload_argument import KnownWorkload
 
 Note = Annotated[str, typer.Option(help="Why, for people.")]
 Name = Annotated[str, typer.Argument(help="The freeze.")]
@@ -25,7 +25,7 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 @app.command("pin")
 @takes(Place)
 def pin(
-    workload: Workload,
+    workload: KnownWorkload,
     row: Annotated[str | None, typer.Argument(help="A trial, as `explain` lists them.")] = None,
     default: Annotated[bool, typer.Option("--default", help="Pin the default schedule.")] = False,
     note: Note = "",
@@ -40,6 +40,7 @@ def pin(
         raise CommandError("give a row, or --default", Exit.USAGE)
     key = key_of(workload, target, hardware)
     with opened(where) as source:
+        key = source.whole(key)
         if source.remote:
             view = source.kept.pin(*key.parts, row, note)
         else:
@@ -51,7 +52,7 @@ def pin(
 @app.command("unpin")
 @takes(Place)
 def unpin(
-    workload: Workload,
+    workload: KnownWorkload,
     target: Target = "llvm",
     hardware: Hardware = None,
     *,
@@ -60,6 +61,7 @@ def unpin(
     """Serve what is best-known for WORKLOAD again. Ends with 1 where nothing was pinned."""
     key = key_of(workload, target, hardware)
     with opened(where) as source:
+        key = source.whole(key)
         if not source.kept.unpin(*key.parts):
             raise CommandError(f"nothing is pinned for {key.name}")
 

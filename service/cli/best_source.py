@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from ...db.errors import StoreUnavailable
 from ..client import Client
@@ -13,12 +14,18 @@ from ..connect import connect
 from ..schedule_presenter import explain, pin_view, schedule_view
 from ..schedule_views import ExplanationView, PinView, ScheduleView
 from .exits import CommandError, Exit
+from .options import NO_TOKEN
 from .where import Place
+from .workload_argument import WHOLE_KEY, func_of, is_key
+
+if TYPE_CHECKING:
+    from ...compiler.ir import PrimFunc
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a schedule is looked up by; `name` is the workload's."""
+    """What a schedule is looked up by; `name` is the workload's. `workload` may be the start of its key,
+    which `Source.whole` completes."""
 
     name: str
     workload: str
@@ -56,6 +63,35 @@ class Source:
             if after is None:
                 return
 
+    def whole(self, key: Key) -> Key:
+        """The key with all digits of its workload, of which a schedule is known or pinned. Raises
+        CommandError where the start of it is that of none, or of several."""
+        if len(key.workload) == WHOLE_KEY:
+            return key
+        known = {one.workload for one in self.schedules()} | {one.workload for one in self.pins()}
+        meant = sorted(each for each in known if each.startswith(key.workload))
+        if not meant:
+            raise CommandError(f"no schedule at {self.where} is of a workload {key.workload}…")
+        if len(meant) > 1:
+            raise CommandError(
+                f"{key.workload} begins the keys of {len(meant)} workloads, such as {meant[0]} and "
+                f"{meant[1]}: give more digits",
+                Exit.USAGE,
+            )
+        return replace(key, workload=meant[0])
+
+    def program(self, key: Key) -> PrimFunc | None:
+        """The program of a workload that a database here knows."""
+        from ...compiler import ir
+        from ...db.errors import NotFound
+
+        if self.remote:
+            return None
+        try:
+            return ir.from_json(json.loads(self.kept.workload(key.workload).program))
+        except NotFound:
+            return None
+
     def pins(self) -> list[PinView]:
         return self.kept.pins() if self.remote else [pin_view(pin) for pin in self.kept.pins()]
 
@@ -71,10 +107,11 @@ def opened(
     else the server. To look something up makes no database."""
     if place.url is not None and place.db is not None:
         raise CommandError("--db is for a database here, --url for a server: give one of them", Exit.USAGE)
-    loaded = place.loaded()
-    settings = loaded.settings
+    loaded = place.loaded(NO_TOKEN)
     only_db = loaded.sources["url"] == "default" != loaded.sources["db"]
-    where = settings.db if place.db is not None or only_db else settings.url
+    here = place.db is not None or only_db
+    settings = loaded.settings if here else place.settings()
+    where = settings.db if here else settings.url
     token = None if settings.token is None else settings.token.get_secret_value()
     try:
         source = connect(where, token, insecure_http=settings.insecure_http, create=create)
@@ -92,11 +129,13 @@ def key_of(workload: Any, target: str, hardware: str | None) -> Key:
     """The key of a workload argument on this machine's hardware, or another's."""
     from ...compiler import ir
     from ...compiler.target import Target, TargetError, detect
-    from .workload_argument import func_of
 
-    func = func_of(workload)
     try:
         parsed = Target.parse(target)
     except TargetError as error:
         raise CommandError(str(error), Exit.USAGE) from error
-    return Key(func.name, ir.workload_key(func), parsed.key, hardware or detect().key)
+    where = parsed.key, hardware or detect().key
+    if is_key(workload):
+        return Key(f"workload {workload[:12]}", workload, *where)
+    func = func_of(workload)
+    return Key(func.name, ir.workload_key(func), *where)

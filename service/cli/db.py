@@ -12,7 +12,7 @@ from ...db import need_sql, shown
 from ..durations import seconds_of
 from .asking import confirm
 from .exits import CommandError, Exit
-from .options import AsJson, Db, settings_of
+from .options import AsJson, Db, database_url
 from .output import show
 
 app = typer.Typer(name="db", help="The database.", no_args_is_help=True)
@@ -133,7 +133,7 @@ def prune(
 
 def _database(db: str | None) -> str:
     """The url that is meant. Raises CommandError where no SQL library is installed."""
-    url = settings_of(db=db).db
+    url = database_url(db)
     try:
         need_sql()
     except ModuleNotFoundError as error:

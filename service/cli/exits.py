@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ...db.errors import NoDatabase, NotFound, StoreError, StoreUnavailable
+from ...db.errors import NoDatabase, NotFound, StoreError, StoreFull, StoreUnavailable
 from ...measure.messages import NotATilewright, SourceUnreachable
 from ..settings import SettingsError
 from ..transport import ApiError, InsecureToken
@@ -27,7 +27,8 @@ class Exit(IntEnum):
 
 
 EXIT_CODES = (
-    "Exit codes: 0 done · 1 what was asked for failed or is not there · 2 no tilewright server answers · "
+    "Exit codes: 0 done · 1 what was asked for failed or is not there, or a disk is full · "
+    "2 no tilewright server answers · "
     "3 the token is missing, wrong or not enough · 4 the server refused the request · "
     "5 superseded by a newer session · 6 a setting is wrong · 7 the server does not speak this version · "
     "8 another worker has the device · 64 wrong usage · 130 interrupted"
@@ -52,6 +53,7 @@ _TABLE: tuple[tuple[type[Exception], Exit], ...] = (
     (NotATilewright, Exit.UNREACHABLE),
     (SourceUnreachable, Exit.UNREACHABLE),
     (NoDatabase, Exit.FAILED),
+    (StoreFull, Exit.FAILED),
     (StoreUnavailable, Exit.UNREACHABLE),
     (NotFound, Exit.FAILED),
     (StoreError, Exit.FAILED),

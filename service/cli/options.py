@@ -12,6 +12,9 @@ from ..client import Client
 from ..settings import Settings, load
 from .exits import CommandError, Exit
 
+NO_TOKEN = ("token",)
+"""What a command does not use that asks no server."""
+
 FINITE = sys.float_info.max
 """The most that an option in seconds takes: JSON has no infinity, and a limit that never ends is none."""
 
@@ -49,6 +52,11 @@ def settings_of(
     SettingsError, CommandError for a token file that is not readable."""
     flags = flags_of(url=url, db=db, token_file=token_file, insecure_http=insecure_http, **more)
     return load(flags).settings
+
+
+def database_url(db: str | None) -> str:
+    """The url of the database that is meant by --db and the settings. No token is needed for it."""
+    return load({"db": db}, unused=NO_TOKEN).settings.db
 
 
 def flags_of(

@@ -10,7 +10,7 @@ import typer
 
 from ..settings import load
 from .exits import CommandError, Exit
-from .options import Db, LogFormat, LogLevel
+from .options import NO_TOKEN, Db, LogFormat, LogLevel
 from .output import say
 
 app = typer.Typer(name="search", help="Run searches beside the API's servers.", no_args_is_help=True)
@@ -32,7 +32,7 @@ def run(
     The searches of one that is stopped or lost go on in another, from their stored trials.
     """
     flags = {"db": db, "max_searches": concurrency, "log_format": log_format, "log_level": log_level}
-    settings = load(flags).settings
+    settings = load(flags, unused=NO_TOKEN).settings
     from ...db.address import shown
     from ...db.queue import is_postgres
 

@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from ...db.errors import StoreUnavailable
+from ...db.errors import StoreFull, StoreUnavailable
 from ..settings import Loaded, load
 from .exits import CommandError
-from .options import AsJson, Db, LogFormat, LogLevel
+from .options import NO_TOKEN, AsJson, Db, LogFormat, LogLevel
 from .output import say, show_json_line
 
 
@@ -44,7 +44,7 @@ def serve(
     Prints the server's URL on stdout once it accepts connections.
     """
     flags = {"db": db, "host": host, "port": port, "log_format": log_format, "log_level": log_level}
-    loaded = load(flags)
+    loaded = load(flags, unused=NO_TOKEN)
     settings = loaded.settings
     try:
         from ...db import open_store, shown
@@ -84,4 +84,5 @@ def _naming_the_setting(loaded: Loaded) -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"{error} (setting db, {loaded.sources['db']})") from error
+        kind = StoreFull if isinstance(error, StoreFull) else StoreUnavailable
+        raise kind(f"{error} (setting db, {loaded.sources['db']})") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,8 @@ from ...db.words import SCOPES
 from ..durations import LONGEST_TOKEN_LIFE, seconds_of, shortened
 from .audit import by_command
 from .exits import CommandError, Exit
-from .options import AsJson, Db, settings_of
+from .new_file import new_file, settle
+from .options import AsJson, Db, database_url
 from .output import say, show, show_json, table
 
 app = typer.Typer(name="token", help="Bearer tokens of a database.", no_args_is_help=True)
@@ -53,18 +53,20 @@ def create(
         raise CommandError(f"unknown scope {unknown[0]!r}; scopes are {', '.join(SCOPES)}", Exit.USAGE)
     life = None if expires is None else _life(expires)
     limits = TokenLimits(max_jobs, max_trials, rate)
-    with _store(db, create=True) as store, _written(out) as write:
+    with _written(out) as write, _store(db, create=True) as store:
         with store.together():
             token, value = store.create_token(name, scopes, pool, life, limits)
             store.add_audit(by_command("create_token", token.id))
-        write(value)
+            write(value)  # a token whose value cannot be kept is not made
+        if out is None:
+            shown = {"token": _plain(token), "value": value}
+            with _revoked_where_it_fails(store, token.id):
+                show(shown, as_json, lambda: value)
     if not as_json:
         until = "does not expire" if expires is None else f"expires in {expires}"
         where = "this is the only time it is shown" if out is None else f"its value is in {out}"
         say(f"token {token.id} of {name!r}, {', '.join(scopes)}, {until}; {where}")
-    if out is None:
-        show({"token": _plain(token), "value": value}, as_json, lambda: value)
-    elif as_json:
+    if out is not None and as_json:
         show_json({"token": _plain(token), "file": str(out)})
 
 
@@ -103,23 +105,32 @@ def _written(out: Path | None) -> Iterator[Callable[[str], None]]:
     if out is None:
         yield lambda value: None
         return
+    with new_file(out, 0o600) as file:
+
+        def write(value: str) -> None:
+            print(value, file=file)
+            settle(file)
+
+        yield write
+
+
+@contextlib.contextmanager
+def _revoked_where_it_fails(store: Any, token: str) -> Iterator[None]:
+    """A value that could not be printed is nobody's."""
     try:
-        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise CommandError(f"--out {out} cannot be made: {error.strerror}", Exit.USAGE) from error
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        try:
-            yield lambda value: print(value, file=file)
-        except BaseException:
-            out.unlink()
-            raise
+        yield
+    except OSError:
+        with store.together():
+            store.revoke_token(token)
+            store.add_audit(by_command("revoke_token", token))
+        raise
 
 
 def _store(db: str | None, *, create: bool = False) -> Any:
     from ...db import open_store
 
     try:
-        return open_store(settings_of(db=db).db, create=create)
+        return open_store(database_url(db), create=create)
     except ModuleNotFoundError as error:
         raise CommandError(str(error)) from error
 

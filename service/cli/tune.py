@@ -12,7 +12,7 @@ import typer
 from ...db.words import DEFAULT_BATCH, HISTORIES, MAX_PRIORITY, MOST_BATCH
 from ..views import JobView, ModelView, TimeView
 from .exits import CommandError, Exit
-from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, open_client, settings_of
+from .options import FINITE, AsJson, Db, InsecureHttp, TokenFile, Url, database_url, open_client, settings_of
 from .output import say, show
 from .progress import follow, speed, state_line
 from .report import model_line, time_line
@@ -96,7 +96,7 @@ def tune(
     suggestions = _suggestions(suggest)
     if url is None:
         limits = _Limits(trials, share, seconds, target_seconds, patience, history, suggestions)
-        record = _tune_here(workload, target, limits, seed, strategy, resume, settings_of(db=db).db)
+        record = _tune_here(workload, target, limits, seed, strategy, resume, database_url(db))
         show(_record_json(record), as_json, lambda: _record_text(record))
         if record.trace is None:
             raise CommandError(f"no schedule was found: {record.reason}")

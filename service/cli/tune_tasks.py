@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .exits import CommandError, Exit
-from .options import FINITE, AsJson, Db, settings_of
+from .options import FINITE, AsJson, Db, database_url
 from .output import say, show, table
 from .progress import speed
 from .tune import Target
@@ -61,7 +61,7 @@ def tune_tasks(
     Each next batch of trials goes to the task that promises to save the most time, times its weight. A task
     that fails stops no other. Ends with 1 when there is a task without a schedule.
     """
-    with tuning_here(settings_of(db=db).db) as store:
+    with tuning_here(database_url(db)) as store:
         from ...tuner.tasks import tune_tasks as search
 
         record = search(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
@@ -40,12 +40,12 @@ class Place(Server):
     def settings(self) -> Settings:
         return self.loaded().settings
 
-    def loaded(self) -> Loaded:
-        """The settings, and where each was said. See `settings_of`."""
+    def loaded(self, unused: Collection[str] = ()) -> Loaded:
+        """The settings, and where each was said. See `settings_of`, and `load` of `unused`."""
         flags = flags_of(
             url=self.url, db=self.db, token_file=self.token_file, insecure_http=self.insecure_http
         )
-        return load(flags)
+        return load(flags, unused=unused)
 
 
 def takes(kind: type[Server]) -> Callable[[Command], Command]:

@@ -6,13 +6,24 @@ from pathlib import Path
 
 import typer
 
+from ..settings import load
 from ..worker_logs import configure
 from ..worker_run import run_worker
 from ..worker_setup import WorkerSetup
 from .doctor import doctor
 from .exits import CommandError, Exit
 from .install_service import install_service
-from .options import AsJson, InsecureHttp, LogFormat, LogLevel, TokenFile, Url, open_client, settings_of
+from .options import (
+    NO_TOKEN,
+    AsJson,
+    InsecureHttp,
+    LogFormat,
+    LogLevel,
+    TokenFile,
+    Url,
+    open_client,
+    settings_of,
+)
 from .output import show, show_json_line, table
 from .worker_options import (
     AttachSeconds,
@@ -80,7 +91,8 @@ def show_probe(
     name: Name = None, label: Labels = None, device: DeviceOption = None, as_json: AsJson = False
 ) -> None:
     """What this machine would say of itself when it attaches. Sends nothing."""
-    settings = settings_of(worker_name=name, worker_labels=parse_labels(label), worker_device=device)
+    flags = {"worker_name": name, "worker_labels": parse_labels(label), "worker_device": device}
+    settings = load(flags, unused=NO_TOKEN).settings
     setup = WorkerSetup.of(settings)
     setup.device.pin()
     hello = setup.hello().to_json()

@@ -1,10 +1,11 @@
 """WORKLOAD on the command line: an operator's JSON, a file with JSON, or `file.py:function` returning a
-PrimFunc."""
+PrimFunc; where a known one is meant, its key."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,17 @@ Workload = Annotated[
         show_default=False,
     ),
 ]
+
+_HELP = "As for `tilewright tune`, or the workload's key as lists show it, or its first 8 digits or more."
+KnownWorkload = Annotated[str, typer.Argument(help=_HELP, show_default=False)]
+WHOLE_KEY = 64
+"""Hexadecimal digits of a workload's key, a SHA-256."""
+_KEY = re.compile(rf"[0-9a-f]{{8,{WHOLE_KEY}}}")
+
+
+def is_key(workload: str) -> bool:
+    """Whether a workload is said by its key, or the start of it. A file of that name comes first."""
+    return _KEY.fullmatch(workload) is not None and not Path(workload).exists()
 
 
 def spec_of(workload: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from cli_commands import Capture, Command
 from lease_caller import HELLO, Caller
 from service_harness import Api, Switch, served, serving_at
+from small_disks import Mounted, mounting
 
 from tilewright.service.cli import run
 from tilewright.service.client import Client
@@ -57,6 +58,13 @@ def tw(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> Command:
         return code, out, err
 
     return command
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Mounted]:
+    """Mounts a disk of so many MB at a new folder, which is gone with the test."""
+    with mounting() as mounted:
+        yield mounted
 
 
 @pytest.fixture

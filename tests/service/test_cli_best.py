@@ -5,18 +5,28 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
 import pytest
+from cli_commands import Command
+from service_harness import Api
 from test_exchange import plus, record
 
 import tilewright as tw
 from tilewright.compiler import ir
 from tilewright.db import Store, open_store
 from tilewright.service.cli import run
+from tilewright.service.cli.best_source import Source
 
 WORKLOAD = json.dumps(ir.to_json(plus(12)))
+
+
+@pytest.fixture
+def verb(tw: Command) -> Command:
+    """Runs a verb of `best`."""
+    return lambda *words: tw("best", *words)
 
 
 def test_the_command_line_explains_pins_freezes_and_retires(
@@ -46,6 +56,41 @@ def test_the_command_line_explains_pins_freezes_and_retires(
     assert row in said("changes", "release-1", code=1)
     said("unfreeze", "release-1", "--yes")
     said("show", WORKLOAD, code=1)
+
+
+def test_a_workload_may_be_said_by_the_key_that_lists_show(
+    store: Store, url: str, api: Api, verb: Command
+) -> None:
+    row, whole = record(store, plus(12), 1e-3), ir.workload_key(plus(12))
+    shown = verb("list", "--db", url)[1].splitlines()[1].split()[0]
+    for key in (shown, whole[:8], whole):
+        assert verb("explain", key, "--db", url) == verb("explain", WORKLOAD, "--db", url)
+        assert verb("show", key, "--db", url) == verb("show", WORKLOAD, "--db", url)
+        pinned = f"trial {row} is pinned for workload {key[:12]}\n"
+        assert verb("pin", key, row, "--db", url) == (0, pinned, "")
+        assert verb("unpin", key, "--db", url) == (0, "", "")
+    assert verb("explain", shown, "--url", api.url) == verb("explain", WORKLOAD, "--url", api.url)
+    assert "1000.0 µs" in verb("show", shown, "--url", api.url)[1]
+
+
+def test_the_start_of_a_key_that_is_of_no_workload_or_of_several_is_refused(
+    url: str, store: Store, verb: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(store, plus(12), 1e-3)
+    assert verb("explain", "0" * 8, "--db", url) == (
+        1,
+        "",
+        f"tilewright: no schedule at {url} is of a workload 00000000…\n",
+    )
+    keys = ["abcdef01" + digit * 56 for digit in "45"]
+    known = [SimpleNamespace(workload=key) for key in keys]
+    monkeypatch.setattr(Source, "schedules", lambda self: known)
+    assert verb("explain", "abcdef01", "--db", url) == (
+        64,
+        "",
+        f"tilewright: abcdef01 begins the keys of 2 workloads, such as {keys[0]} and {keys[1]}: "
+        "give more digits\n",
+    )
 
 
 def test_what_is_set_says_where_best_known_schedules_are_looked_up(

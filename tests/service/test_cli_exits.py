@@ -213,3 +213,30 @@ def test_a_wrong_setting_ends_with_6(tw: Command, monkeypatch: pytest.MonkeyPatc
         "tilewright: port: Input should be a valid integer, unable to parse string as an integer, got 'high' "
         "(environment TILEWRIGHT_PORT)\n",
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("token", "create", "--scope", "worker"),
+        ("token", "list"),
+        ("db", "check"),
+        ("best", "list"),
+        ("best", "check"),
+        ("audit", "list"),
+    ],
+)
+def test_what_needs_no_token_does_not_mind_that_its_file_is_not_there(
+    store: Store, url: str, tw: Command, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_TOKEN_FILE", "/nonexistent/token")
+    assert tw(*words, "--db", url)[0] == 0
+
+
+def test_what_asks_a_server_names_the_token_file_that_is_not_there(
+    api: Api, tw: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_TOKEN_FILE", "/nonexistent/token")
+    said = "tilewright: TILEWRIGHT_TOKEN_FILE names /nonexistent/token, which cannot be read: No such file or"
+    for words in (("jobs", "list"), ("best", "list")):
+        assert tw(*words, "--url", api.url) == (6, "", f"{said} directory\n")

@@ -15,6 +15,7 @@ import httpx
 import psycopg
 import pytest
 from service_harness import serving_at
+from small_disks import ballast
 from sqlalchemy.exc import OperationalError
 
 from tilewright.db import open_store
@@ -107,31 +108,6 @@ def test_a_server_forgets_at_once_and_then_every_so_often(store):
     retention._thread.join()
     retention.stop()
     assert asked == [172_800.0, 172_800.0]
-
-
-def ballast(place, room):
-    """Fill a small disk but for so many bytes; the file."""
-    file = place / "ballast"
-    free = os.statvfs(place)
-    file.write_bytes(bytes(max(0, free.f_bavail * free.f_frsize - room)))
-    return file
-
-
-@pytest.fixture
-def small_disk():
-    """Mounts a disk of so many MB, which is gone with the test."""
-    with contextlib.ExitStack() as stack:
-
-        def mounted(place, megabytes, mode="mode=777"):
-            place.mkdir()
-            options = f"size={megabytes}m,{mode}"
-            mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", place]
-            if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-                pytest.skip("a disk of its own needs the right to mount one")
-            stack.callback(subprocess.run, ["umount", place], check=True)
-            return place
-
-        yield mounted
 
 
 def posted(http, seed):

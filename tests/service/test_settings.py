@@ -136,3 +136,15 @@ def test_every_setting_that_limits_is_in_the_documentation() -> None:
         "drain_seconds",
     }
     assert {name for name in named if f"`{name}`" not in text} == set()
+
+
+def test_a_secret_file_whose_value_does_not_count_is_not_read() -> None:
+    environment = {"TILEWRIGHT_TOKEN_FILE": "/nonexistent/token"}
+    flagged = load({"token": "twt_flag"}, environment)
+    said = load({}, environment | {"TILEWRIGHT_TOKEN": "twt_variable"})
+    unused = load({}, environment, unused=("token",))
+    assert [each.sources["token"] for each in (flagged, said, unused)] == [
+        "flag",
+        "environment TILEWRIGHT_TOKEN",
+        "default",
+    ]

@@ -10,6 +10,7 @@ from typing import IO, cast
 
 from sqlalchemy import Connection, Table, func, inspect, select
 
+from ...disk_full import is_full
 from ...errors import Conflict, SchemaError, StoreFull, StoreUnavailable
 from ...upkeep import Copied
 from ..database import Database
@@ -104,9 +105,12 @@ def _new_file(path: Path) -> Iterator[Path]:
             raise Conflict(f"{path} is there already: name a new file") from None
     except StoreUnavailable:  # which is an OSError, too
         raise
-    except OSError as error:
-        if error.errno == 28:  # ENOSPC
+    except (OSError, sqlite3.Error) as error:
+        if is_full(error):
             raise StoreFull(f"{path}: the disk is full; nothing was kept") from None
+        if isinstance(error, sqlite3.Error):
+            raise
         raise StoreUnavailable(f"{path} cannot be written: {error.strerror}") from None
     finally:
-        partial.unlink(missing_ok=True)
+        for end in ("", "-journal", "-wal", "-shm"):
+            Path(f"{partial}{end}").unlink(missing_ok=True)

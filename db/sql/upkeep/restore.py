@@ -3,7 +3,7 @@
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from sqlalchemy import Connection, MetaData, Table, func, inspect, select, text
 
 from ...errors import Conflict, InvalidValue, SchemaError
 from ...upkeep import Copied
+from ..database import Database
 from ..databases import database_of
 from ..schema import SCHEMA, VERSION_TABLE
 from .lines import BackupLines, TableLines
@@ -30,6 +31,7 @@ def restore(source: Path, url: str, replace: bool) -> Copied:
             )
         database = database_of(url, create=True)
         stack.callback(database.close)
+        stack.push(_discarding(database))
         database.prepare()
         with database.migrate() as conn:
             version = SCHEMA.version(database, conn)
@@ -41,6 +43,16 @@ def restore(source: Path, url: str, replace: bool) -> Copied:
             counts = [_fill(conn, table) for table in tables]
             SCHEMA.move(conn, schema, SCHEMA.head)
         return Copied(schema, len(counts), sum(counts))
+
+
+def _discarding(database: Database) -> Callable[..., None]:
+    """An exit of a context: where it fails, a file that was made for it goes again."""
+
+    def leave(kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            database.discard()
+
+    return leave
 
 
 def _make_empty(conn: Connection, name: str, replace: bool) -> None:
