@@ -8,7 +8,8 @@ from typing import Any
 
 import httpx
 
-from .best_lookup import BEST_SECONDS, RemoteSchedule, soon
+from . import best_lookup
+from .best_lookup import RemoteSchedule, soon
 from .calls import Call, Flow, Pages, change, get
 from .exchange import ApiError
 from .schedule_views import (
@@ -48,7 +49,7 @@ def nearby(workload: str, structure: str, limit: int = 32) -> Flow[list[RemoteNe
     """Best-known schedules of other keys that might do, for a build that is allowed to take them. Answers
     within a second or raises ConnectionError."""
     params = {"workload": workload, "structure": structure, "limit": limit}
-    call = Call("GET", f"{_PATH}/nearby", params=params, within=BEST_SECONDS, retry=False)
+    call = Call("GET", f"{_PATH}/nearby", params=params, within=best_lookup.BEST_SECONDS, retry=False)
     found = NearbysView.model_validate((yield from soon(call, "the server")).json()).schedules
     return [
         RemoteNearby(RemoteSchedule.of(one.schedule), one.program, one.description, one.facts)
@@ -60,7 +61,7 @@ def report(trial: str, reason: str) -> Flow[str]:
     """Say that a schedule does not replay here; the server looks for itself. What became of it. Answers
     within a second or raises ConnectionError."""
     path = f"{_PATH}/{segment(trial)}:report"
-    call = Call("POST", path, {"reason": reason[:16_000]}, within=BEST_SECONDS, retry=False)
+    call = Call("POST", path, {"reason": reason[:16_000]}, within=best_lookup.BEST_SECONDS, retry=False)
     try:
         answer = yield from soon(call, "the server")
     except ApiError as error:

@@ -65,7 +65,7 @@ def test_nothing_beyond_a_small_target_is_measured_and_the_report_says_what_was_
             assert evaluate(c.value, knobs) <= c.at_most
     (packed,) = (p for p in pruned(of) if "pack" in p.sketch)
     limits = {c.label: c.at_most for c in sketches[packed.sketch].constraints}
-    assert (limits["panel of B"], limits["registers"]) == (16384, 15)
+    assert (limits["panel of B"], limits["registers"]) == (16384, 16)
     assert packed.broken["panel of B"] > 0.5 and packed.broken["registers"] > 0.5
     assert packed.legal < packed.configs / 10
 

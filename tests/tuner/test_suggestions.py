@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -42,9 +43,11 @@ def test_a_budget_that_was_measured_before_measures_nothing(func: PrimFunc, stor
         (2, 0),
     ]
     assert (again.state, again.reason) == ("completed", "all 4 trials of the budget were measured before")
-    assert first.trace is not None
     assert again.trace is not None
-    assert (again.trace.canonical_json(), again.seconds) == (first.trace.canonical_json(), first.seconds)
+    # Not always what the first one crowned: that was timed anew, perhaps while the machine was busier.
+    least = min(store.trials(str(first.job)), key=lambda trial: trial.seconds or math.inf)
+    known = tw.Trace.from_json(json.loads(least.trace))
+    assert (again.trace.canonical_json(), again.seconds) == (known.canonical_json(), least.seconds)
     keys = [t.candidate_key for r in (first, more) for t in store.trials(str(r.job))]
     assert len(set(keys)) == 6
 
