@@ -12,6 +12,8 @@ import pytest
 from tilewright.db import open_store
 from tilewright.db.sql.schema import SCHEMA
 
+pytestmark = pytest.mark.slow
+
 CHILDREN = Path(__file__).parent / "children.py"
 
 
@@ -70,7 +72,6 @@ def test_eight_processes_that_start_together_all_find_the_schema(spawn, missing)
     assert start_together(spawn, missing, processes=8, rounds=2) == [SCHEMA.head] * 16
 
 
-@pytest.mark.slow
 def test_eight_processes_never_fail_to_start_together(spawn, missing):
     assert start_together(spawn, missing, processes=8, rounds=20) == [SCHEMA.head] * 160
 
@@ -90,7 +91,6 @@ def test_each_trial_is_measured_by_one_of_several_workers(spawn, scene):
     assert (scene.store.job(job.id).done, scene.best().trial) == (60, f"{job.id}.0")
 
 
-@pytest.mark.slow
 def test_many_writers_and_a_reader_never_see_a_locked_database(spawn, scene):
     """32 processes that start together, renew and settle, while another one reads all that a page shows."""
     job = scene.searched(320)
@@ -102,7 +102,6 @@ def test_many_writers_and_a_reader_never_see_a_locked_database(spawn, scene):
     assert ([child.returncode for child in (reader, *children)], reads > 10) == ([0] * 33, True)
 
 
-@pytest.mark.slow
 def test_each_of_16_processes_adds_50_trials_and_each_trial_is_measured_by_one(spawn, scene):
     children = [spawn("search_and_measure", scene.url, f"rig{n}", 50, 16 * 50) for n in range(16)]
     release(children)
@@ -113,7 +112,6 @@ def test_each_of_16_processes_adds_50_trials_and_each_trial_is_measured_by_one(s
     assert [child.returncode for child in children] == [0] * 16
 
 
-@pytest.mark.slow
 def test_16_processes_that_add_the_same_trials_get_the_same_ones(spawn, scene):
     job = scene.job()
     scene.store.begin_search(job.id)
@@ -142,7 +140,6 @@ def test_a_killed_writer_loses_nothing_it_has_acknowledged(spawn, scene):
     assert scene.best().seconds == 2.0 / len(settled)
 
 
-@pytest.mark.slow
 def test_a_database_survives_one_kill_after_another(spawn, scene):
     job = scene.job(origin="local")
     for killed in range(8):
@@ -156,7 +153,6 @@ def test_a_database_survives_one_kill_after_another(spawn, scene):
         assert conn.execute("PRAGMA foreign_key_check").fetchall() == []
 
 
-@pytest.mark.slow
 def test_a_process_killed_during_the_first_start_leaves_a_database_that_starts(spawn, tmp_path):
     for number in range(5):
         child = spawn("first_start", f"sqlite:///{tmp_path}/{{}}.db")

@@ -97,6 +97,7 @@ def working(house: House, runner: SlowsDown) -> Iterator[None]:
             thread.join()
 
 
+@pytest.mark.slow
 def test_a_device_that_slows_down_within_a_job_is_told_and_the_winner_is_measured_again(house: House) -> None:
     house.serve()
     with Client(house.url) as client, working(house, SlowsDown(after=6)):
@@ -157,6 +158,7 @@ def test_a_worker_that_waits_for_its_device_ends_on_sigterm(house: House) -> Non
     assert waiting.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_a_real_worker_shows_its_golden_kernels_at_attach(house: House) -> None:
     house.environment["TILEWRIGHT_GOLDEN_PROCESSES"] = "2"
     house.serve()

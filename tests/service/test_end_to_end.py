@@ -202,6 +202,7 @@ def test_a_budget_that_was_measured_before_is_answered_from_history(house: House
     assert (len(candidates), len(set(candidates))) == (14, 14)
 
 
+@pytest.mark.slow
 def test_trials_are_measured_by_others_across_restarts_of_the_server(house: House) -> None:
     from tilewright.compiler.target.hardware import detect
 

@@ -30,14 +30,17 @@ from .every_operation import (
 PROCESSORS = [
     pytest.param(
         f"llvm -mcpu={cpu}",
-        marks=pytest.mark.skipif(
-            bool(emulated.missing(architecture)), reason=f"needs {emulated.missing(architecture)}"
-        ),
+        marks=[
+            *marks,
+            pytest.mark.skipif(
+                bool(emulated.missing(architecture)), reason=f"needs {emulated.missing(architecture)}"
+            ),
+        ],
     )
-    for cpu, architecture in (
-        ("cortex-a53", "aarch64"),
+    for cpu, architecture, *marks in (
+        ("cortex-a53", "aarch64", pytest.mark.slow),
         ("neoverse-n2", "aarch64"),
-        ("sifive-x280", "riscv64"),
+        ("sifive-x280", "riscv64", pytest.mark.slow),
         ("generic-rv64 -mattr=+v", "riscv64"),
     )
 ]
