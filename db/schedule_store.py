@@ -60,8 +60,9 @@ class ScheduleStore(Protocol):
         """Trial `number` of a job won the final rounds, in which it took these seconds; what stands now.
 
         Its seconds become the median of the samples. It takes the place of any other trial of its job, whose
-        single reading was the luckier one; a schedule of another job stands until `decide`. Raises NotFound,
-        InvalidValue for a trial without a time, and StaleSearch.
+        single reading was the luckier one; a schedule of another job stands until `decide`. One that was
+        retired meanwhile changes nothing. Raises NotFound, InvalidValue for a trial without a time, and
+        StaleSearch.
         """
 
     def decide(

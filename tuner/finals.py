@@ -26,6 +26,7 @@ CONFIRMING_SECONDS = 20.0
 
 _TURNS = 64
 _CONFIRMING = 32
+_RETIRED = 100
 
 
 @dataclass(slots=True)
@@ -53,7 +54,9 @@ class StoredFinals:
         rounds, on the same device. A second device of the kind, where there is one, confirms it.
         """
         rivals = rivals_of(self.store, self.job, (trial.candidate for trial in history))
-        final = self._crowning().final(history, rivals.trials)
+        retired = self._retired()
+        served = [trial for trial in history if trial.candidate.key not in retired]
+        final = self._crowning().final(served, rivals.trials)
         stored = {t.candidate.number: self._stored(t, rivals) for t in final.contenders}
         if not all(trial.worker is not None for n, trial in stored.items() if n >= 0):
             return final.crowned  # a user's own program measured them elsewhere
@@ -71,6 +74,13 @@ class StoredFinals:
             self._write(crowned, rivals, stored[crowned.winner.candidate.number], device)
             self._confirm(first + _CONFIRMING, rivals, device)
         return crowned
+
+    def _retired(self) -> set[str]:
+        """Candidates of this key that are not served any more, maybe since another job found a fault."""
+        key = self.job.workload, self.job.target, self.job.hardware or ""
+        return {
+            self.store.trial(one.trial).candidate_key for one in self.store.retirements(*key, limit=_RETIRED)
+        }
 
     def _crowning(self) -> Crowning:
         """Where a worker has become slower, the fastest trial may be one that was merely measured before

@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, tuple_, update
+from sqlalchemy import Connection, Row, delete, insert, select, tuple_, update
 
 from ..best_records import BestSchedule, Duel, KeptSchedule, Retirement
 from ..checks import check_limit, check_seconds, check_text
@@ -115,9 +116,13 @@ class SchedulePart(Part):
         with self._database.write() as conn:
             lock_best(conn, searched_row(conn, job_id, epoch).workload)
             mine = select(trials.c.id).where(trials.c.job == job_id, trials.c.number == number)
-            row = servable(conn, conn.execute(mine).scalar_one_or_none() or "")
+            trial = conn.execute(mine).scalar_one_or_none() or ""
+            row = servable(conn, trial)
             if row is None:
-                raise InvalidValue("number", f"trial {number} of {job_id} has no time that could be best")
+                found = evidence(conn, trial)
+                if found is None or not _is_retired(conn, found):
+                    raise InvalidValue("number", f"trial {number} of {job_id} has no time that could be best")
+                return read_standing(conn, key_of(found))
             key, now = key_of(row), now_of(conn)
             seconds = retime(conn, row.id, samples)
             stands = standing_row(conn, key)
@@ -202,6 +207,13 @@ class SchedulePart(Part):
         except (StoreUnavailable, NotFound) as error:
             return f"kept: {error}"
         return "retired"
+
+
+def _is_retired(conn: Connection, trial: Row[Any]) -> bool:
+    query = select(retirements.c.trial).where(
+        retirements.c.candidate_key == trial.candidate_key, retirements.c.hardware == trial.hardware
+    )
+    return conn.execute(query).first() is not None
 
 
 def _check_samples(field: str, samples: Sequence[float]) -> None:

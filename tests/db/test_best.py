@@ -305,6 +305,13 @@ def test_a_crowned_trial_does_not_take_the_place_of_a_faster_one_of_another_job(
     assert scene.best().trial == f"{other.id}.0"
 
 
+def test_crowning_a_trial_that_was_retired_meanwhile_changes_nothing(scene, success):
+    job = local(scene, success, 0.30)
+    scene.store.retire(f"{job.id}.0", "wrong on a second device")
+    assert scene.store.crown(job.id, 1, 0, (0.25,)) is None
+    assert (scene.best(), scene.store.trials(job.id)[0].seconds) == (None, 0.30)
+
+
 def test_a_trial_without_a_time_is_not_crowned(scene, success):
     job = scene.searched(1, origin="local")
     with pytest.raises(InvalidValue) as caught:

@@ -101,6 +101,32 @@ def test_a_contender_that_fails_now_is_out(lab: Lab) -> None:
     assert winner(lab) == 1
 
 
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_contender_that_another_job_retires_in_the_final_rounds_is_not_crowned(
+    lab: Lab, killed: bool
+) -> None:
+    """`killed`: the search begins again after that, with the retired one among its fastest trials."""
+    job = lab.job(trials=10, strategy="random")
+    left = 1
+
+    def settle(item: LeaseItem) -> Settlement | None:
+        nonlocal left
+        if item.attempt > 1 and left:
+            left = 0
+            (fastest,) = (t for t in lab.store.trials(job.id) if json.loads(t.trace)["steps"]["a"] == 0)
+            lab.store.retire(fastest.id, "wrong_output on a second device")
+            if killed:
+                raise Killed
+        return None
+
+    lab.settle = settle
+    if killed:
+        with pytest.raises(Killed):
+            lab.search(job)
+    ended = lab.search(job)
+    assert (ended.state, ended.done, winner(lab)) == ("completed", 10, 1)
+
+
 def test_a_job_whose_workers_are_gone_ends_with_what_the_search_found(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
