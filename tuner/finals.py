@@ -145,9 +145,7 @@ class StoredFinals:
 
     def _may_be_timed(self, trial: str) -> bool:
         found = self.store.trial(trial)
-        key = self.job.workload, self.job.target, self.job.hardware or ""
-        retired = {one.trial for one in self.store.retirements(*key)}
-        return found.outcome == "ok" and trial not in retired
+        return found.outcome == "ok" and found.candidate_key not in self._retired()
 
     def _round(
         self, turn: int, ids: Sequence[str], device: str | None, patience: float
